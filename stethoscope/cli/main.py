@@ -1,0 +1,65 @@
+"""The `stethoscope` command: a lazy group, so that `--help` imports no verb."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from stethoscope import __version__
+from stethoscope.errors import StethoscopeError
+
+VERBS: dict[str, tuple[str, str]] = {
+    "watch": ("stethoscope.cli.watch", "Open the live console on a fleet."),
+    "check": ("stethoscope.cli.check", "Look once and say what is wrong."),
+    "demo": ("stethoscope.cli.demo", "Open the console on a simulated fleet."),
+    "sim": ("stethoscope.cli.sim", "Serve a simulated fleet over SSH on loopback."),
+    "lint": ("stethoscope.cli.lint", "Check the data files: metrics, rules, scenarios."),
+}
+"""Verb -> (module that holds the command `command`, one line of help)."""
+
+
+class LazyGroup(click.Group):
+    """A group that knows its verbs by name and imports one only when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the verbs in their order of use."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of the verb and return its command."""
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = importlib.import_module(VERBS[cmd_name][0]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of verbs without importing any."""
+        with formatter.section("Verbs"):
+            formatter.write_dl([(name, text) for name, (_, text) in VERBS.items()])
+
+
+@click.group(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="stethoscope")
+@click.pass_context
+def group(ctx: click.Context) -> None:
+    """The console for the engineer on call for a GPU training cluster. Without a verb it watches this machine."""
+    if ctx.invoked_subcommand is None:
+        watch = importlib.import_module("stethoscope.cli.watch")
+        ctx.invoke(watch.command)
+
+
+def main() -> None:
+    """Run the command line; errors meant for people become one line on stderr and the exit code of their kind."""
+    try:
+        code = group.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(64)
+    except StethoscopeError as error:
+        click.echo(f"stethoscope: {error}", err=True)
+        sys.exit(error.exit_code)
+    sys.exit(code if isinstance(code, int) else 0)

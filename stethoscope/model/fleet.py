@@ -1,0 +1,135 @@
+"""The fleet at one moment: columns of numbers per scope with a reason for each missing one, and what is known of each
+node. Immutable once published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from stethoscope.model.event import LogEvent
+from stethoscope.model.finding import Finding
+from stethoscope.model.frame import Link
+from stethoscope.model.ids import gpu_place, port_place
+from stethoscope.model.metric import Metric, Missing, Reason, Scope
+from stethoscope.model.wire import GpuIdentity, PortIdentity
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.uint8]
+Totals = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """All values of one scope: `values[metric, row]`, NaN where `reasons[metric, row]` is not PRESENT.
+
+    A counter's value is its rate over the last interval, in counts per second (not yet times `rate_scale`); its raw
+    total is in `totals[counter, row]` and the change
+    since the first reading in `since_first[counter, row]`, counters being the metrics of `counters` in that order.
+    """
+
+    scope: Scope
+    metrics: tuple[str, ...]
+    values: Floats
+    reasons: Codes
+    counters: tuple[str, ...]
+    totals: Totals
+    total_reasons: Codes
+    since_first: Totals
+    first_at: Floats
+    """Wall time of the first reading of each row, NaN before it."""
+    index: Mapping[str, int]
+    """Column number of each metric."""
+    counter_index: Mapping[str, int]
+
+    def get(self, metric: str, row: int) -> float | Missing:
+        """Return the value of `metric` (for counters, counts per second) at `row`, or why there is none."""
+        column = self.index[metric]
+        reason = self.reasons[column, row]
+        return float(self.values[column, row]) if reason == Reason.PRESENT else Missing(Reason(int(reason)))
+
+    def total(self, metric: str, row: int) -> int | Missing:
+        """Return the raw total of a counter at `row`, or why there is none."""
+        column = self.counter_index[metric]
+        reason = self.total_reasons[column, row]
+        return int(self.totals[column, row]) if reason == Reason.PRESENT else Missing(Reason(int(reason)))
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node: its link, what is built into it, and where its rows are (`gpu_first` .. + len(gpus) in the GPU table,
+    ports alike; -1 before the first frame)."""
+
+    name: str
+    index: int
+    """Row in the node table, and position in `FleetSnapshot.nodes`."""
+    link: Link
+    rack: str = ""
+    pod: str = ""
+    gpus: tuple[GpuIdentity, ...] = ()
+    ports: tuple[PortIdentity, ...] = ()
+    gpu_first: int = -1
+    port_first: int = -1
+    frame_mono: float | None = None
+    """Console's monotonic time of the last frame."""
+    frame_wall: float | None = None
+    tick_s: float = 2.0
+    """How often this node is asked to send."""
+    clock_offset_s: float | None = None
+    """Node's wall clock minus ours at the last frame, transport time included."""
+    boot_id: str = ""
+    kernel: str = ""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """What cannot be seen on this node, and why."""
+    frames: int = 0
+    bad_lines: int = 0
+    """Lines that could not be read; they cost only themselves."""
+    version: int = 0
+    """Grows with every change of this node: what has not grown need not be painted again."""
+    expected_gpus: int | None = None
+
+    def age_s(self, now_mono: float) -> float | None:
+        """Return the seconds since the last frame, or None when none came yet."""
+        return None if self.frame_mono is None else max(0.0, now_mono - self.frame_mono)
+
+    def is_stale(self, now_mono: float) -> bool:
+        """Tell whether the last frame is older than three ticks and a second."""
+        age = self.age_s(now_mono)
+        return age is not None and age > 3 * self.tick_s + 1
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSnapshot:
+    """Everything that screens, rules and answers read; a new one replaces it, nobody changes it."""
+
+    fleet: str
+    wall: float
+    mono: float
+    nodes: tuple[Node, ...]
+    tables: Mapping[Scope, Table]
+    catalogue: Mapping[str, Metric]
+    findings: tuple[Finding, ...] = ()
+    events: tuple[LogEvent, ...] = ()
+    by_name: Mapping[str, int] = field(default_factory=dict)
+    simulated: bool = False
+
+    def node(self, name: str) -> Node:
+        """Return the node of that name; KeyError when there is none."""
+        return self.nodes[self.by_name[name]]
+
+    def rows(self, node: Node, scope: Scope) -> range:
+        """Return the rows of `node` in the table of `scope`."""
+        if scope is Scope.NODE:
+            return range(node.index, node.index + 1)
+        first, count = (node.gpu_first, len(node.gpus)) if scope is Scope.GPU else (node.port_first, len(node.ports))
+        return range(first, first + count) if first >= 0 else range(0)
+
+    def place(self, node: Node, scope: Scope, position: int) -> str:
+        """Return the id of the GPU or port at `position` of the node's inventory, or of the node itself."""
+        if scope is Scope.GPU:
+            return gpu_place(node.name, node.gpus[position].index)
+        if scope is Scope.PORT:
+            return port_place(node.name, node.ports[position].device, node.ports[position].port)
+        return node.name

@@ -1,0 +1,128 @@
+"""The lines that a probe prints (`stethoscope.probe/1`), shared by what reads them and by the simulated fleet that
+writes them.
+
+A probe prints a sentinel line (see `sentinel`), then one JSON object a line. `full` carries the inventory and every
+value; `delta` carries what changed since the line
+before: absent keys and nulls in lists stand for "unchanged". A word instead of a number is the reason why there is none
+(`model.metric.WIRE_REASONS`). Counters are raw.
+Lists of `gpu` and `port` follow the order of the inventory of the last `full`. `seq` grows by one a line; after a gap
+the console asks for a full frame.
+
+The console writes control lines to the probe's standard input, also JSON: {"do":"tick","s":5.0}, {"do":"full"},
+{"do":"run","id":7,"probe":"mlxlink"}, {"do":"stop"}.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+SCHEMA = "stethoscope.probe/1"
+
+Cell = int | float | str | None
+"""A number, the word of a reason, or null for unchanged (only in a delta)."""
+
+
+def sentinel(nonce: str) -> str:
+    """Return the line after which the probe speaks; the nonce is new for each start, so that login noise cannot imitate
+    it."""
+    return f"{SCHEMA} {nonce}"
+
+
+class GpuIdentity(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One GPU as the driver lists it; `pci` is `0000:4f:00.0`."""
+
+    index: int
+    name: str = ""
+    uuid: str = ""
+    pci: str = ""
+
+
+class PortIdentity(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One port of an InfiniBand or RoCE adapter; `layer` is `InfiniBand` or `Ethernet`."""
+
+    device: str
+    port: int = 1
+    layer: str = ""
+    pci: str = ""
+    netdev: str = ""
+
+
+class Line(msgspec.Struct, gc=False):
+    """What every line has: a sequence number, and the node's monotonic and wall clock in seconds."""
+
+    seq: int
+    mono: float
+    wall: float
+
+
+class Hello(Line, tag_field="t", tag="hello", omit_defaults=True, gc=False, kw_only=True):
+    """The first line; sent before anything that may block."""
+
+    schema: str = SCHEMA
+    host: str = ""
+    kernel: str = ""
+    python: str = ""
+    pid: int = 0
+    boot_id: str = ""
+    tick_s: float = 0.0
+
+
+class Full(Line, tag_field="t", tag="full", omit_defaults=True, gc=False, kw_only=True):
+    """Every value. `notes` says what cannot be seen and why: {"nvml": "hung", "kernel_log": "permission"}."""
+
+    gpus: list[GpuIdentity] = []
+    ports: list[PortIdentity] = []
+    node: dict[str, Cell] = {}
+    gpu: dict[str, list[Cell]] = {}
+    port: dict[str, list[Cell]] = {}
+    notes: dict[str, str] = {}
+
+
+class Delta(Line, tag_field="t", tag="delta", omit_defaults=True, gc=False, kw_only=True):
+    """What changed since the line before; `notes`, when given, replaces all notes."""
+
+    node: dict[str, Cell] = {}
+    gpu: dict[str, list[Cell]] = {}
+    port: dict[str, list[Cell]] = {}
+    notes: dict[str, str] | None = None
+
+
+class Event(Line, tag_field="t", tag="event", omit_defaults=True, gc=False, kw_only=True):
+    """One log line of the node; `at` is its own wall time in seconds, when it has one."""
+
+    source: str
+    text: str
+    at: float | None = None
+    level: int | None = None
+
+
+class Result(Line, tag_field="t", tag="result", omit_defaults=True, gc=False, kw_only=True):
+    """What an on-demand probe gave; `status` is ok, failed, timeout or unknown_probe."""
+
+    id: int
+    probe: str
+    status: str
+    text: str = ""
+    exit: int | None = None
+
+
+class Bye(Line, tag_field="t", tag="bye", omit_defaults=True, gc=False, kw_only=True):
+    """The last line of an orderly end."""
+
+    why: str = ""
+
+
+Message = Hello | Full | Delta | Event | Result | Bye
+
+_decoder = msgspec.json.Decoder(Message)
+_encoder = msgspec.json.Encoder()
+
+
+def decode(raw: bytes) -> Message:
+    """Return the message on one line; raises msgspec.DecodeError (or its ValidationError) when it is not one."""
+    return _decoder.decode(raw)
+
+
+def encode(message: Message) -> bytes:
+    """Return the line, without its newline."""
+    return _encoder.encode(message)

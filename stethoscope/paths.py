@@ -1,0 +1,51 @@
+"""Where the program's own files are: bundled data, and the user's configuration, state and cache directories (XDG on
+every Unix)."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+_NAME = "stethoscope"
+
+
+def bundled(kind: str) -> Path:
+    """Return the directory of the data that came with the program: `playbooks` or `probes`."""
+    here = Path(__file__).resolve().parent
+    packaged = here / "_bundled" / kind
+    return packaged if packaged.is_dir() else here.parent / kind
+
+
+def _xdg(variable: str, default: str) -> Path:
+    value = os.environ.get(variable, "")
+    base = Path(value) if value.startswith("/") else Path.home() / default
+    return base / _NAME
+
+
+def config_dir() -> Path:
+    """Return the directory of the user's configuration."""
+    return _xdg("XDG_CONFIG_HOME", ".config")
+
+
+def state_dir() -> Path:
+    """Return the directory of what the program remembers between runs."""
+    return _xdg("XDG_STATE_HOME", ".local/state")
+
+
+def cache_dir() -> Path:
+    """Return the directory of what can be computed again."""
+    return _xdg("XDG_CACHE_HOME", ".cache")
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Replace `path` by `content` in one step, readable by the user alone; missing directories are made with mode 0700."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

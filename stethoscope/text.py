@@ -1,0 +1,70 @@
+"""`clean` is the one gate that every byte from a remote machine passes before anything else sees it.
+
+What comes out is one line of printable text: no escape sequence, no control character, no bidirectional override,
+nothing of zero width that could hide or reorder
+what a person reads, no lone surrogate that would break an encoder, and never longer than asked for.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+LIMIT = 4096
+"""Longest text, in characters, that is kept when the caller does not say otherwise."""
+
+_MAX_MARKS = 3
+
+# Whole escape sequences go, with their parameters: strings (OSC, DCS, SOS, PM, APC) up to their terminator or 4 KiB,
+# CSI, then two- and three-byte ones. 8-bit C1 forms alike.
+_ESCAPES = re.compile(
+    r"(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]{0,4096}(?:\x07|\x1b\\|\x9c)?"
+    r"|(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,16}[@-~]?"
+    r"|\x1b[ -/]{0,16}[0-~]?"
+)
+_SPACES = re.compile(r"[\t\n\v\f\r\x1c-\x1f\x85\u2028\u2029]+")
+_DROPPED = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+
+
+def clean(value: str | bytes, limit: int = LIMIT) -> str:
+    """Return `value` as one line of harmless printable text of at most `limit` characters.
+
+    Bytes are read as UTF-8, with U+FFFD for what is not. Longer text ends in an ellipsis. Cleaning twice gives the
+    same as cleaning once.
+    """
+    if isinstance(value, bytes):
+        # Four bytes to a character at the most; more would be thrown away again below.
+        value = value[: limit * 64].decode("utf-8", "replace")
+    if value.isascii() and value.isprintable():
+        return value if len(value) <= limit else _cut(value, limit)
+    value = value[: limit * 64]
+    value = _SPACES.sub(" ", _ESCAPES.sub("", value))
+    if not value.isprintable() or not value.isascii():
+        value = _printable(value)
+    return value if len(value) <= limit else _cut(value, limit)
+
+
+def _cut(value: str, limit: int) -> str:
+    return value[: limit - 1] + "…" if limit > 0 else ""
+
+
+def _printable(value: str) -> str:
+    kept: list[str] = []
+    marks = 0
+    for character in value:
+        category = unicodedata.category(character)
+        if category in ("Mn", "Me"):
+            # A pile of combining marks paints over the neighbouring rows; a lone one has nothing to stand on.
+            marks += 1
+            if marks > _MAX_MARKS or not kept:
+                continue
+        elif category in _DROPPED:
+            if category == "Cs":
+                kept.append("\ufffd")
+            continue
+        else:
+            marks = 0
+            if category == "Zs":
+                character = " "
+        kept.append(character)
+    return "".join(kept)
