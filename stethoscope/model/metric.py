@@ -102,9 +102,9 @@ class Metric:
     meaning: str = ""
     """One sentence for the cursor line and the help."""
     bits: int | None = None
-    """Width of a counter. A counter of fewer than 64 bits either wraps or, if `saturates`, stands still at 2**bits - 1.
-    """
-    saturates: bool = False
+    """Width at which a counter wraps around to 0; null when it does not wrap in the life of a machine."""
+    pins: tuple[int, ...] = ()
+    """Totals at which a counter stands still for ever: 255 for an 8-bit one, 65535, 2**32 - 1."""
     rate_unit: str = ""
     """Unit of the displayed rate of a counter (`Gb/s`, `/s`)."""
     rate_scale: float = 1.0
