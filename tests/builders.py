@@ -1,0 +1,246 @@
+"""Fleet snapshots from literals: a healthy fleet, and what the test wants to be different about it."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stethoscope.model.fleet import FleetSnapshot, Node, Table
+from stethoscope.model.frame import Link, LinkState
+from stethoscope.model.ids import node_of
+from stethoscope.model.metric import Kind, Metric, Missing, Reason, Scope
+from stethoscope.model.wire import GpuIdentity, PortIdentity
+from stethoscope.paths import bundled
+from stethoscope.specs.metric import FILE, read_metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from stethoscope.model.event import LogEvent
+    from stethoscope.model.finding import Finding
+
+WALL = 1_773_454_447.0
+"""2026-03-14T02:14:07Z, the moment of every built snapshot."""
+MONO = 1_000.0
+
+HEALTHY: dict[str, float] = {
+    "gpu_sm_clock": 1980,
+    "gpu_util": 98,
+    "gpu_power_draw": 640,
+    "gpu_temp": 62,
+    "gpu_temp_margin": 25,
+    "gpu_mem_temp": 70,
+    "gpu_clocks_event_reasons": 0,
+    "gpu_fb_used": 70_000,
+    "gpu_fb_total": 81_559,
+    "gpu_mem_copy_util": 45,
+    "gpu_power_limit": 700,
+    "gpu_pcie_rx": 1_200_000,
+    "gpu_pcie_tx": 900_000,
+    "nvlink_rx": 100_000_000,
+    "nvlink_tx": 100_000_000,
+    "ib_port_state": 4,
+    "ib_port_phys_state": 5,
+    "ib_port_rate": 400,
+    "ib_port_xmit_data": 5_000_000_000,
+    "ib_port_rcv_data": 5_000_000_000,
+    "cpu_util": 12,
+    "cpu_iowait": 0.1,
+    "cpu_softirq": 1,
+    "cpu_softirq_max": 3,
+    "load1": 20,
+    "cpu_count": 192,
+    "mem_available": 1_800_000,
+    "mem_total": 2_063_000,
+    "mem_dirty_writeback": 10,
+    "nvml_latency": 15,
+    "node_reachable": 1,
+    "node_data_age": 1,
+}
+"""Values of a fleet that trains (counters: counts per second); every other metric is 0."""
+
+Value = float | Missing | Reason
+"""A number, or why there is none."""
+
+
+@cache
+def catalogue() -> dict[str, Metric]:
+    """Return the bundled metric catalogue, whatever the user's own configuration holds."""
+    return read_metrics(bundled("playbooks") / FILE)
+
+
+def fleet(
+    nodes: int = 4,
+    gpus: int = 8,
+    ports: int = 8,
+    *,
+    set: Mapping[tuple[str, str], Value] | None = None,  # noqa: A002  it reads as what it does
+    totals: Mapping[tuple[str, str], int] | None = None,
+    lost: Iterable[str] = (),
+    links: Mapping[str, LinkState | Link] | None = None,
+    waiting: Iterable[str] = (),
+    ages: Mapping[str, float] | None = None,
+    notes: Mapping[str, Mapping[str, str]] | None = None,
+    findings: Iterable[Finding] = (),
+    events: Iterable[LogEvent] = (),
+    per_rack: int = 8,
+    name: str = "test",
+    names: Iterable[str] = (),
+    simulated: bool = False,
+) -> FleetSnapshot:
+    """Return a healthy fleet of `gpu-001` ... with `per_rack` nodes to a rack, racks `rack-01` ... in `pod-1`.
+
+    `set` puts values (for counters: counts per second) or reasons at (place, metric); `totals` counts of counters since
+    the first reading. A lost node is unreachable, a lost GPU or port answers LOST. A waiting node has sent nothing yet.
+    `ages` are seconds since the last frame (1 otherwise); `links` and `notes` are by node.
+    """
+    node_names = [*names] or [f"gpu-{number:03}" for number in range(1, nodes + 1)]
+    lost, waiting, links, ages, notes = [*lost], [*waiting], links or {}, ages or {}, notes or {}
+    built = [
+        _node(index, node_name, gpus, ports, per_rack, lost, waiting, links, ages.get(node_name, 1.0), notes)
+        for index, node_name in enumerate(node_names)
+    ]
+    snapshot = FleetSnapshot(
+        fleet=name,
+        wall=WALL,
+        mono=MONO,
+        nodes=tuple(built),
+        tables={
+            Scope.NODE: _table(Scope.NODE, len(built)),
+            Scope.GPU: _table(Scope.GPU, sum(len(node.gpus) for node in built)),
+            Scope.PORT: _table(Scope.PORT, sum(len(node.ports) for node in built)),
+        },
+        catalogue=catalogue(),
+        findings=tuple(findings),
+        events=tuple(events),
+        by_name={node.name: node.index for node in built},
+        simulated=simulated,
+    )
+    for node in built:
+        _put(snapshot, node.name, "node_data_age", ages.get(node.name, 1.0))
+        if node.link.state.is_pending:
+            _put_all(snapshot, node.name, Reason.WAITING)
+        elif not node.link.state.is_live:
+            _put_all(snapshot, node.name, Reason.UNREACHABLE)
+        if not node.link.state.is_live:
+            _put(snapshot, node.name, "node_reachable", 0)
+        if node.name in waiting:
+            _put(snapshot, node.name, "node_data_age", Reason.WAITING)
+    for place in lost:
+        if "/" in place:
+            _put_all(snapshot, place, Reason.LOST)
+            if "/gpu/" in place:
+                _put(snapshot, place, "gpu_handle_error", 15)
+    for (place, metric), value in (set or {}).items():
+        _put(snapshot, place, metric, value)
+    for (place, metric), total in (totals or {}).items():
+        table, row = _at(snapshot, place)
+        table.since_first[table.counter_index[metric], row] = total
+        table.totals[table.counter_index[metric], row] = total
+    for table in snapshot.tables.values():
+        for array in (
+            table.values,
+            table.reasons,
+            table.totals,
+            table.total_reasons,
+            table.since_first,
+            table.first_at,
+        ):
+            array.setflags(write=False)
+    return snapshot
+
+
+def _node(
+    index: int,
+    name: str,
+    gpus: int,
+    ports: int,
+    per_rack: int,
+    lost: list[str],
+    waiting: list[str],
+    links: Mapping[str, LinkState | Link],
+    age_s: float,
+    notes: Mapping[str, Mapping[str, str]],
+) -> Node:
+    state = LinkState.UNREACHABLE if name in lost else LinkState.CONNECTING if name in waiting else LinkState.LIVE
+    link = links.get(name, state)
+    seen = name not in waiting
+    return Node(
+        name=name,
+        index=index,
+        link=link if isinstance(link, Link) else Link(link, since=WALL - 60),
+        rack=f"rack-{index // per_rack + 1:02}",
+        pod="pod-1",
+        gpus=tuple(
+            GpuIdentity(index=i, name="NVIDIA H100 80GB HBM3", uuid=f"GPU-{index:04x}-{i}", pci=_pci(i))
+            for i in range(gpus)
+        ),
+        ports=tuple(PortIdentity(device=f"mlx5_{i}", layer="InfiniBand", pci=_pci(i + 64)) for i in range(ports)),
+        gpu_first=index * gpus,
+        port_first=index * ports,
+        frame_mono=MONO - age_s if seen else None,
+        frame_wall=WALL - age_s if seen else None,
+        tick_s=2.0,
+        clock_offset_s=0.0 if seen else None,
+        boot_id="5f2f7d3e-0000-4000-8000-000000000000" if seen else "",
+        kernel="5.15.0-1049-nvidia" if seen else "",
+        notes=notes.get(name, {}),
+        frames=10 if seen else 0,
+        version=1,
+        expected_gpus=gpus,
+    )
+
+
+def _pci(position: int) -> str:
+    return f"0000:{0x18 + position:02x}:00.0"
+
+
+def _table(scope: Scope, rows: int) -> Table:
+    metrics = tuple(metric.id for metric in catalogue().values() if metric.scope is scope)
+    counters = tuple(metric for metric in metrics if catalogue()[metric].kind is Kind.COUNTER)
+    column = np.array([[HEALTHY.get(metric, 0.0)] for metric in metrics], dtype=np.float64).reshape(len(metrics), 1)
+    return Table(
+        scope=scope,
+        metrics=metrics,
+        values=np.repeat(column, rows, axis=1),
+        reasons=np.zeros((len(metrics), rows), np.uint8),
+        counters=counters,
+        totals=np.zeros((len(counters), rows), np.uint64),
+        total_reasons=np.zeros((len(counters), rows), np.uint8),
+        since_first=np.zeros((len(counters), rows), np.uint64),
+        first_at=np.full(rows, WALL - 600.0),
+        index={metric: position for position, metric in enumerate(metrics)},
+        counter_index={metric: position for position, metric in enumerate(counters)},
+    )
+
+
+def _at(snapshot: FleetSnapshot, place: str) -> tuple[Table, int]:
+    node = snapshot.node(node_of(place))
+    for scope in Scope:
+        for position, row in enumerate(snapshot.rows(node, scope)):
+            if snapshot.place(node, scope, position) == place:
+                return snapshot.tables[scope], row
+    raise KeyError(place)
+
+
+def _put(snapshot: FleetSnapshot, place: str, metric: str, value: Value) -> None:
+    table, row = _at(snapshot, place)
+    column = table.index[metric]
+    reason = value.reason if isinstance(value, Missing) else value if isinstance(value, Reason) else Reason.PRESENT
+    table.reasons[column, row] = reason
+    table.values[column, row] = np.nan if reason is not Reason.PRESENT else float(value)  # type: ignore[arg-type]
+    if metric in table.counter_index and reason not in (Reason.PRESENT, Reason.ONE_READING, Reason.RESET):
+        table.total_reasons[table.counter_index[metric], row] = reason
+
+
+def _put_all(snapshot: FleetSnapshot, place: str, reason: Reason) -> None:
+    node = snapshot.node(node_of(place))
+    for scope in Scope:
+        for position in range(len(snapshot.rows(node, scope))):
+            other = snapshot.place(node, scope, position)
+            if place in (node.name, other):
+                for metric in snapshot.tables[scope].metrics:
+                    if snapshot.catalogue[metric].tier != "console" or place != node.name:
+                        _put(snapshot, other, metric, reason)
