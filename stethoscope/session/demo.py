@@ -1,0 +1,84 @@
+"""A simulated fleet as a child process, for as long as a console is open on it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from stethoscope.errors import DataError, InternalError
+from stethoscope.text import clean
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from stethoscope.session.session import Session
+
+START_TIMEOUT_S = 20.0
+
+
+class DemoFleet:
+    """Starts `stethoscope sim` at once, so that it boots while the console is imported; stops it on exit."""
+
+    def __init__(self, *, scenario: str | None, start_at: str, speed: float) -> None:
+        """Take the scenario (a file, the name of a bundled one, None for the default), its start time and speed."""
+        self._arguments = ["--start-at", start_at, "--speed", str(speed)]
+        if scenario is not None:
+            self._arguments += ["--scenario", scenario]
+        self._child: subprocess.Popen[bytes] | None = None
+        self._directory = Path()
+
+    def __enter__(self) -> Self:
+        """Start the child; it serves once its fleet file is there."""
+        self._directory = Path(tempfile.mkdtemp(prefix="stethoscope-demo-"))
+        command = [sys.executable, "-m", "stethoscope", "sim", "--write-fleet", str(self.fleet_file)]
+        command += ["--with-parent", str(os.getpid()), *self._arguments]
+        with (self._directory / "sim.err").open("wb") as errors:
+            # A session of its own: the terminal's Ctrl-C belongs to the console, which then ends the child.
+            self._child = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
+            )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop the child and remove its keys and fleet file."""
+        if self._child is not None and self._child.poll() is None:
+            self._child.terminate()
+            try:
+                self._child.wait(5)
+            except subprocess.TimeoutExpired:
+                self._child.kill()
+                self._child.wait()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    @property
+    def fleet_file(self) -> Path:
+        """Return where the child writes the fleet file."""
+        return self._directory / "fleet.yaml"
+
+    async def open_session(self) -> Session:
+        """Wait for the fleet to serve and return a session on it; a child that ended says why in a DataError."""
+        await self._serving()
+        from stethoscope.session.open import open_fleet
+
+        return await asyncio.to_thread(open_fleet, self.fleet_file)
+
+    async def _serving(self) -> None:
+        child = self._child
+        if child is None:
+            raise InternalError("the simulated fleet was not started")
+        for _ in range(int(START_TIMEOUT_S / 0.02)):
+            if self.fleet_file.exists():
+                return
+            if child.poll() is not None:
+                said = clean((self._directory / "sim.err").read_bytes()[-2000:], 400)
+                raise DataError(f"the simulated fleet ended with code {child.returncode}: {said}")
+            await asyncio.sleep(0.02)
+        raise InternalError(f"the simulated fleet did not start within {START_TIMEOUT_S:.0f} s")
