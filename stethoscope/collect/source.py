@@ -22,7 +22,12 @@ class Source(Protocol):
 
     fleet: str
     """Name for the top line."""
-    nodes: tuple[NodeSpec, ...]
+    simulated: bool
+    """The nodes are played; everything that shows them says so."""
+
+    @property
+    def nodes(self) -> tuple[NodeSpec, ...]:
+        """Return the nodes, in the order of the fleet."""
 
     async def run(self, sink: Sink) -> None:
         """Connect, stream into `sink`, reconnect; return only when cancelled, having ended what it started."""
@@ -34,8 +39,22 @@ class Source(Protocol):
 class NodeSpec(Protocol):
     """What is known of a node before it is reached."""
 
-    name: str
-    rack: str
-    pod: str
-    tick_s: float
-    expected_gpus: int | None
+    @property
+    def name(self) -> str:
+        """Return the name that is used everywhere."""
+
+    @property
+    def rack(self) -> str:
+        """Return the rack, empty when it is not known."""
+
+    @property
+    def pod(self) -> str:
+        """Return the pod, empty when it is not known."""
+
+    @property
+    def tick_s(self) -> float:
+        """Return the seconds between two frames."""
+
+    @property
+    def expected_gpus(self) -> int | None:
+        """Return how many GPUs the node should have, None when nobody said."""

@@ -1,0 +1,180 @@
+"""Keeps a link to every node: bounded attempts at once, pauses between failures, a watch over silence, a clean end.
+
+It knows nothing of SSH: a Dialer starts the probe on one node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol
+
+from stethoscope.collect.backoff import Backoff
+from stethoscope.collect.link import LinkFailure, NodeLink, Running
+from stethoscope.model.frame import LinkState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from stethoscope.clock import Clock
+    from stethoscope.collect.source import NodeSpec, Sink
+
+SLOTS = 256
+"""Attempts at once: what is dead holds its slot until its time-out, so there are many more than the live ones need."""
+WATCH_S = 0.5
+STOP_S = 2.0
+"""The probes get so long to end by themselves."""
+THREADS = 32
+FULL = b'{"do":"full"}\n'
+
+
+class Dialer(Protocol):
+    """Starts the probe on a node."""
+
+    async def dial(self, link: NodeLink, nonce: str) -> Running:
+        """Start the probe of `link.node`; its output goes to `link.receive` from then on. Raises LinkFailure."""
+
+    async def close(self) -> None:
+        """Let go of everything that is shared between nodes."""
+
+
+class _Lane:
+    """One node with its task's state."""
+
+    __slots__ = ("backoff", "link", "settled", "wake")
+
+    def __init__(self, link: NodeLink, jitter: Callable[[], float]) -> None:
+        self.link = link
+        self.backoff = Backoff(jitter)
+        self.wake = asyncio.Event()
+        self.settled = False
+
+
+class Fanout:
+    """The links to all nodes of a source."""
+
+    def __init__(
+        self,
+        nodes: Sequence[NodeSpec],
+        clock: Clock,
+        *,
+        slots: int = SLOTS,
+        on_settled: Callable[[], None] | None = None,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        """Keep links to `nodes`; `on_settled` is called once, when each is live or has failed for the first time."""
+        self._nodes = nodes
+        self._clock = clock
+        self._slots = asyncio.Semaphore(slots)
+        self._on_settled = on_settled
+        self._jitter = jitter
+        self._lanes: dict[str, _Lane] = {}
+        self._unsettled = len(nodes)
+
+    async def run(self, sink: Sink, dialer: Dialer) -> None:
+        """Keep the links until cancelled; then end the probes, within STOP_S, and leave nothing behind."""
+        self._lanes = {node.name: _Lane(NodeLink(node, self._clock, sink), self._jitter) for node in self._nodes}
+        tasks = [asyncio.create_task(self._keep(lane, dialer)) for lane in self._lanes.values()]
+        tasks.append(asyncio.create_task(self._watch()))
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            running = [lane.link.running for lane in self._lanes.values() if lane.link.running is not None]
+            await asyncio.shield(self._end(tasks, running, dialer))
+
+    def ask_full(self, node: str | None = None) -> None:
+        """Ask one node, or all that run, for a frame with every value."""
+        lanes = self._lanes.values() if node is None else [self._lanes[node]] if node in self._lanes else []
+        for lane in lanes:
+            if lane.link.running is not None:
+                lane.link.running.write(FULL)
+
+    def retry(self, node: str | None = None) -> None:
+        """Try one node, or all that wait, at once."""
+        lanes = self._lanes.values() if node is None else [self._lanes[node]] if node in self._lanes else []
+        for lane in lanes:
+            lane.backoff.clear()
+            lane.wake.set()
+
+    def note(self, node: str) -> str:
+        """Return what the login to `node` printed before the probe spoke, cleaned."""
+        return self._lanes[node].link.noise if node in self._lanes else ""
+
+    async def _keep(self, lane: _Lane, dialer: Dialer) -> None:
+        while True:
+            try:
+                failure = await self._attempt(lane, dialer)
+            except Exception as error:  # noqa: BLE001 -- a defect met on one node must not cost the others
+                failure = LinkFailure(LinkState.ERROR, f"{type(error).__name__}: {error}")
+            pause_s = lane.backoff.failed(patient=failure.patient, live_s=lane.link.live_s)
+            lane.wake.clear()
+            lane.link.failed(failure, self._clock.wall() + pause_s)
+            self._settle(lane)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(lane.wake.wait(), pause_s)
+
+    async def _attempt(self, lane: _Lane, dialer: Dialer) -> LinkFailure:
+        link, nonce = lane.link, secrets.token_hex(16)
+        try:
+            async with self._slots:
+                link.connecting(nonce)
+                running = await dialer.dial(link, nonce)
+                link.started(running)
+        except LinkFailure as failure:
+            return failure
+        return link.ended(await running.ended())
+
+    def _settle(self, lane: _Lane) -> None:
+        if lane.settled:
+            return
+        lane.settled = True
+        self._unsettled -= 1
+        if self._unsettled == 0 and self._on_settled is not None:
+            self._on_settled()
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(WATCH_S)
+            now = self._clock.monotonic()
+            for lane in self._lanes.values():
+                lane.link.check(now)
+                if not lane.settled and not lane.link.link.state.is_pending:
+                    self._settle(lane)
+
+    async def _end(self, tasks: list[asyncio.Task[None]], running: list[Running], dialer: Dialer) -> None:
+        await asyncio.gather(*tasks, return_exceptions=True)
+        stops = [asyncio.create_task(probe.stop()) for probe in running]
+        if stops:
+            _, late = await asyncio.wait(stops, timeout=STOP_S)
+            for stop in late:
+                stop.cancel()
+            await asyncio.gather(*stops, return_exceptions=True)
+        for probe in running:
+            probe.abort()
+        await dialer.close()
+        for lane in self._lanes.values():
+            lane.link.stopped()
+
+
+def io_executor() -> ThreadPoolExecutor:
+    """Return an executor for `loop.set_default_executor`: the default of a small machine has too few threads for name
+    look-ups and connection options of hundreds of nodes at once."""
+    return ThreadPoolExecutor(THREADS, thread_name_prefix="stethoscope-io")
+
+
+def raise_file_limit(nodes: int) -> None:
+    """Allow as many open files as links to `nodes` need, as far as the hard limit goes; words about a low one are left
+    to the links that fail."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = nodes + 512
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))

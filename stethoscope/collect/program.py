@@ -1,0 +1,25 @@
+"""What is started on a node: the probe, or in tests something that stands for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A command line for any login shell, and the bytes that go to its standard input first."""
+
+    command: Callable[[str, float], str]
+    """Takes the nonce of the sentinel and the seconds between two frames."""
+    payload: Callable[[], bytes]
+
+
+def probe_program() -> Program:
+    """Return the probe."""
+    from stethoscope.collect import payload
+
+    return Program(payload.command, payload.payload)

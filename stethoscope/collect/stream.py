@@ -1,0 +1,112 @@
+"""From the bytes of a probe's output to its lines: skips login noise, cuts off what floods. Does no I/O."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import msgspec
+
+from stethoscope.model import wire
+
+LINE_LIMIT = 1024 * 1024
+"""A longer line, in bytes, does not come from a probe."""
+NOISE_LIMIT = 1024 * 1024
+"""More login noise than this, in bytes, and no sentinel: not a probe."""
+NOTE_LIMIT = 4096
+"""Bytes of login noise that are kept."""
+RATE_LIMIT = 2 * 1024 * 1024
+"""Bytes per second, over RATE_WINDOW_S, that one node may send."""
+RATE_WINDOW_S = 5.0
+
+
+class Phase(IntEnum):
+    """How far the output of a probe has come."""
+
+    NOISE = 0
+    """The sentinel has not come yet."""
+    READY = 1
+    """The sentinel came, no full frame yet."""
+    LIVE = 2
+    NO_PYTHON = 3
+    NOT_A_PROBE = 4
+    FLOODING = 5
+
+
+class ProbeStream:
+    """The output of one run of a probe."""
+
+    def __init__(self, nonce: str) -> None:
+        """Wait for the sentinel of `nonce`."""
+        self._sentinel = wire.sentinel(nonce).encode()
+        self._partial = b""
+        self._noise = bytearray()
+        self._noise_bytes = 0
+        self._window_from = float("-inf")
+        self._window_bytes = 0
+        self.phase = Phase.NOISE
+
+    @property
+    def noise(self) -> bytes:
+        """Return what came before the sentinel, as it came, up to NOTE_LIMIT bytes."""
+        return bytes(self._noise)
+
+    def feed(self, data: bytes, now: float) -> list[bytes]:
+        """Take `data` that came at `now` (monotonic seconds); return the probe's whole lines in it, without newlines.
+
+        Once the phase is NO_PYTHON, NOT_A_PROBE or FLOODING nothing more comes out.
+        """
+        if self.phase > Phase.LIVE:
+            return []
+        if now - self._window_from >= RATE_WINDOW_S:
+            self._window_from, self._window_bytes = now, 0
+        self._window_bytes += len(data)
+        if self._window_bytes > RATE_LIMIT * RATE_WINDOW_S:
+            return self._cut()
+        if self._partial:
+            data = self._partial + data
+        lines = data.split(b"\n")
+        self._partial = lines.pop()
+        if len(self._partial) > LINE_LIMIT or any(len(line) > LINE_LIMIT for line in lines):
+            return self._cut()
+        if self.phase is Phase.NOISE:
+            lines = self._skip_noise(lines)
+        if self.phase is Phase.READY and any(_is_full(line) for line in lines):
+            self.phase = Phase.LIVE
+        return [line for line in lines if line and not line.isspace()]
+
+    def _cut(self) -> list[bytes]:
+        # Before the sentinel it is anything but a probe; after it, a probe that lost its way.
+        self.phase = Phase.NOT_A_PROBE if self.phase is Phase.NOISE else Phase.FLOODING
+        self._partial = b""
+        return []
+
+    def _skip_noise(self, lines: list[bytes]) -> list[bytes]:
+        for position, line in enumerate(lines):
+            line = line.rstrip(b"\r")
+            # Noise that ends without a newline (`echo -n` in a profile) stands before the sentinel on its line.
+            before, found, behind = line.rpartition(self._sentinel)
+            if found and not behind:
+                self._keep_noise(before)
+                self.phase = Phase.READY
+                return lines[position + 1 :]
+            if found and behind.strip() == b"no-python":
+                self._keep_noise(before)
+                self.phase = Phase.NO_PYTHON
+                return []
+            self._keep_noise(line + b"\n")
+        if self._noise_bytes + len(self._partial) > NOISE_LIMIT:
+            self.phase = Phase.NOT_A_PROBE
+        return []
+
+    def _keep_noise(self, noise: bytes) -> None:
+        self._noise_bytes += len(noise)
+        self._noise += noise[: max(0, NOTE_LIMIT - len(self._noise))]
+
+
+def _is_full(line: bytes) -> bool:
+    if b'"full"' not in line[:64]:
+        return False
+    try:
+        return isinstance(wire.decode(line), wire.Full)
+    except msgspec.DecodeError:
+        return False

@@ -1,0 +1,93 @@
+"""What went wrong with a connection, as the state of a link and words a person can act on."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from typing import TYPE_CHECKING
+
+import asyncssh
+
+from stethoscope.collect.link import LinkFailure, clean_error
+from stethoscope.model.frame import LinkState
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_REASONS = {
+    errno.EHOSTUNREACH: "no route to the host",
+    errno.ENETUNREACH: "no route to the network",
+    errno.EHOSTDOWN: "the host is down",
+    errno.ECONNRESET: "connection reset",
+    errno.ETIMEDOUT: "no answer",
+}
+
+
+def not_connected(error: OSError, where: str) -> LinkFailure:
+    """Return what it means that a TCP connection to `where` failed."""
+    if isinstance(error, ConnectionRefusedError):
+        return LinkFailure(LinkState.REFUSED, f"{where} refuses connections: is sshd running?")
+    if isinstance(error, socket.gaierror):
+        return LinkFailure(LinkState.UNREACHABLE, f"no address for {where}: {error.strerror or error}")
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return LinkFailure(LinkState.ERROR, "too many open files here: raise the limit with `ulimit -n`")
+    reason = _REASONS.get(error.errno or 0) or error.strerror or clean_error(error)
+    return LinkFailure(LinkState.UNREACHABLE, f"{where}: {reason}")
+
+
+def not_logged_in(error: Exception, where: str) -> LinkFailure:
+    """Return what it means that an SSH connection to `where` did not come to a login."""
+    if isinstance(error, asyncssh.ChannelOpenError):
+        # The jump host could not connect to the node.
+        text = clean_error(error)
+        state = LinkState.REFUSED if "refused" in text.lower() else LinkState.UNREACHABLE
+        return LinkFailure(state, f"{where}: {text} (from the jump host)")
+    if isinstance(error, asyncssh.HostKeyNotVerifiable):
+        return LinkFailure(LinkState.HOST_KEY_UNKNOWN, clean_error(error))
+    if isinstance(error, asyncssh.ProtocolNotSupported | asyncssh.ProtocolError):
+        return LinkFailure(LinkState.ERROR, f"{where} does not speak SSH as expected: {clean_error(error)}")
+    if isinstance(error, asyncssh.KeyExchangeFailed):
+        return LinkFailure(LinkState.ERROR, f"no common algorithm with {where}: {clean_error(error)}")
+    if isinstance(error, asyncssh.DisconnectError) and "too many auth" in str(error).lower():
+        return LinkFailure(
+            LinkState.AUTH_REFUSED,
+            f"{where}: too many keys were offered; name one with IdentityFile and IdentitiesOnly",
+        )
+    if isinstance(error, asyncssh.ConnectionLost | ConnectionError | BrokenPipeError | EOFError):
+        return LinkFailure(LinkState.CLOSED, f"{where} closed the connection before the login: {clean_error(error)}")
+    if isinstance(error, TimeoutError):
+        return LinkFailure(LinkState.UNREACHABLE, f"{where}: no login within the time limit")
+    if isinstance(error, OSError):
+        return not_connected(error, where)
+    if isinstance(error, asyncssh.Error):
+        return LinkFailure(LinkState.CLOSED, f"{where}: {clean_error(error)}")
+    return LinkFailure(LinkState.ERROR, f"{type(error).__name__}: {clean_error(error)}")
+
+
+def login_refused(user: str, offered: int, methods: list[str], remarks: list[str]) -> LinkFailure:
+    """Return what it means that the server takes none of the keys: who asked, with what, and what would be taken."""
+    keys = "no key was offered" if not offered else f"{offered} key{'s' if offered > 1 else ''} offered, none accepted"
+    takes = f"; the server takes {', '.join(methods)}" if methods else ""
+    extra = f" ({'; '.join(remarks)})" if remarks else ""
+    return LinkFailure(LinkState.AUTH_REFUSED, f"user {user}: {keys}{takes}{extra}")
+
+
+def key_changed(name: str, path: Path, shown: str) -> LinkFailure:
+    """Return what it means that a node shows another host key than the one recorded under `name`."""
+    return LinkFailure(
+        LinkState.HOST_KEY_CHANGED,
+        f'the node shows {shown}; if it was reinstalled, remove the old key with: ssh-keygen -f "{path}" -R "{name}"',
+    )
+
+
+def key_revoked(shown: str) -> LinkFailure:
+    """Return what it means that a node shows a key that is marked as revoked."""
+    return LinkFailure(LinkState.HOST_KEY_CHANGED, f"the node shows {shown}, which is marked @revoked: do not trust it")
+
+
+def key_unknown(name: str, shown: str) -> LinkFailure:
+    """Return what it means that no host key is recorded for a node."""
+    return LinkFailure(
+        LinkState.HOST_KEY_UNKNOWN,
+        f"no key is recorded for {name}, it shows {shown}: --accept-new to trust it, or ssh-keyscan",
+    )
