@@ -1,0 +1,125 @@
+"""What it costs to fold the frames of a fleet: `python -m benchmarks.fold [nodes] [tick_s]`.
+
+Prints microseconds per line (parsing included), the share of a core at one line per node and tick, the time of a
+snapshot, and memory. The floor beside it is decoding the same lines into typed structs and nothing else.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+
+from stethoscope.analysis.fold import FleetState
+from stethoscope.model import wire
+from stethoscope.model.frame import Frame, Link, LinkState
+from stethoscope.model.metric import Kind, Scope
+from stethoscope.parse.stream import parse
+from stethoscope.specs.metric import load_catalogue
+
+GPUS = PORTS = 8
+START_WALL = 1_773_454_447.0
+
+
+@dataclass
+class Spec:
+    """A node as a fleet file would describe it."""
+
+    name: str
+    rack: str = "rack-01"
+    pod: str = "pod-1"
+    tick_s: float = 5.0
+    expected_gpus: int | None = GPUS
+
+
+class Probe:
+    """A node that trains: what a probe of it would print."""
+
+    def __init__(self, seed: int) -> None:
+        """Start with random totals."""
+        self.random = random.Random(seed)
+        self.seq = 0
+        self.catalogue = [m for m in load_catalogue().values() if m.tier == "fast"]
+        self.totals = {m.id: [self.random.randrange(2**20, 2**31)] * 8 for m in self.catalogue}
+
+    def full(self, mono: float) -> bytes:
+        """Return a line with every value."""
+        line = wire.Full(seq=self.seq, mono=mono, wall=START_WALL + mono)
+        line.gpus = [wire.GpuIdentity(i, "NVIDIA H100", f"GPU-{i}", f"0000:{i + 16:02x}:00.0") for i in range(GPUS)]
+        line.ports = [wire.PortIdentity(f"mlx5_{i}") for i in range(PORTS)]
+        for metric in self.catalogue:
+            cells = self.totals[metric.id] if metric.kind is Kind.COUNTER else [self.random.randrange(90)] * 8
+            if metric.scope is Scope.NODE:
+                line.node[metric.id] = cells[0]
+            else:
+                (line.gpu if metric.scope is Scope.GPU else line.port)[metric.id] = list(cells)
+        self.seq += 1
+        return wire.encode(line)
+
+    def delta(self, mono: float) -> bytes:
+        """Return what changes on a busy node: power, temperatures, clocks, traffic, CPU; a few GPUs did not move."""
+        line = wire.Delta(seq=self.seq, mono=mono, wall=START_WALL + mono)
+        for metric in ("gpu_power_draw", "gpu_util", "gpu_pcie_rx", "gpu_pcie_tx", "gpu_mem_copy_util"):
+            line.gpu[metric] = [self.random.randrange(60, 700) for _ in range(GPUS)]
+        for metric in ("gpu_temp", "gpu_mem_temp", "gpu_sm_clock"):
+            line.gpu[metric] = [self.random.choice((None, 60, 61)) for _ in range(GPUS)]
+        for part, names in (
+            (line.gpu, ("nvlink_rx", "nvlink_tx")),
+            (line.port, ("ib_port_xmit_data", "ib_port_rcv_data", "ib_port_xmit_wait")),
+        ):
+            for name in names:
+                self.totals[name] = [total + self.random.randrange(1, 10**9) for total in self.totals[name]]
+                part[name] = list(self.totals[name])
+        for metric in ("cpu_util", "cpu_softirq", "cpu_softirq_max", "load1", "mem_available", "nvml_latency"):
+            line.node[metric] = round(self.random.random() * 30, 2)
+        self.seq += 1
+        return wire.encode(line)
+
+
+def main() -> None:
+    """Run and print."""
+    nodes = int(sys.argv[1]) if len(sys.argv) > 1 else 2_000
+    tick_s = float(sys.argv[2]) if len(sys.argv) > 2 else 5.0
+    names = [f"gpu-{number:04}" for number in range(nodes)]
+    state = FleetState(load_catalogue(), [Spec(name, tick_s=tick_s) for name in names], "bench")
+    probes = [Probe(number % 50) for number in range(nodes)]
+    for name in names:
+        state.set_link(name, Link(LinkState.LIVE, START_WALL))
+    print(f"{nodes} nodes x {GPUS} GPUs x {PORTS} ports, one line per node every {tick_s:g} s")
+    costs: dict[str, float] = {}
+    for number in range(6):
+        mono = 10.0 + number * tick_s
+        kind = "full" if number == 0 else "delta"
+        lines = [probe.full(mono) if kind == "full" else probe.delta(mono) for probe in probes]
+        floor = time.process_time()
+        for raw in lines:
+            wire.decode(raw)
+        began = time.process_time()
+        for name, raw in zip(names, lines, strict=True):
+            state.apply(Frame(name, START_WALL + mono, mono, raw), parse(raw))
+        ended = time.process_time()
+        costs[kind] = (ended - began) / nodes * 1e6
+        print(
+            f"  {kind:5} {len(lines[0]):5} bytes  {costs[kind]:6.1f} us a line, parsed and folded"
+            f"   (decoding alone {(began - floor) / nodes * 1e6:.1f} us)"
+        )
+    per_second = nodes / tick_s * (costs["delta"] + tick_s / 60 * (costs["full"] - costs["delta"])) / 1e6
+    snapshots = []
+    for number in range(40):
+        for name, probe in zip(names[: nodes // 20], probes, strict=False):
+            raw = probe.delta(50.0 + number)
+            state.apply(Frame(name, START_WALL, 50.0 + number, raw), parse(raw))
+        began = time.perf_counter()
+        snapshot = state.snapshot(START_WALL, 50.0 + number)
+        snapshots.append((time.perf_counter() - began) * 1e3)
+    print(f"  fold {per_second * 100:.1f} % of a core")
+    print(f"  snapshot {statistics.median(snapshots):.2f} ms, worst {max(snapshots):.2f} ms (5 % of the nodes changed)")
+    arrays = sum(t.values.nbytes + t.reasons.nbytes + 2 * t.totals.nbytes for t in snapshot.tables.values())
+    print(f"  {arrays / 2**20:.1f} MiB of arrays; peak RSS {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,277 @@
+"""The only reducer: messages and link states of all nodes into one fleet state, pictured by snapshots.
+
+A device that was seen once, or that the fleet file expects, never vanishes: while the node does not list it, its row
+says LOST, or what keeps the driver from listing it (`hung`). Values of a node whose link is lost are UNREACHABLE; those
+of a node that is merely silent stay and grow old.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stethoscope.analysis.columns import Columns
+from stethoscope.analysis.inventory import merge_gpus, merge_ports
+from stethoscope.analysis.node_state import NodeState, kernel_log_reason, reason_of
+from stethoscope.model import wire
+from stethoscope.model.event import LogEvent
+from stethoscope.model.fleet import FleetSnapshot
+from stethoscope.model.frame import LinkState
+from stethoscope.model.metric import Reason, Scope
+from stethoscope.parse.kernel import find_xid
+from stethoscope.parse.pci import slot_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from stethoscope.analysis.node_state import Known
+    from stethoscope.model.frame import Frame, Link
+    from stethoscope.model.metric import Metric
+
+KEPT_EVENTS = 20_000
+SHOWN_EVENTS = 2_000
+"""Events in a snapshot: the newest."""
+_ASK_AGAIN = 5
+"""Deltas to wait for a full frame before it is asked for again."""
+_ROOM = 8
+"""A block that must grow grows to a multiple of this many rows."""
+
+
+class FleetState:
+    """What is known of every node, changed by `apply` and `set_link`, seen through `snapshot`."""
+
+    def __init__(self, catalogue: Mapping[str, Metric], nodes: Iterable[Known], fleet: str) -> None:
+        """Start with `nodes` (names are unique), of which nothing was heard yet."""
+        self.catalogue = catalogue
+        self.fleet = fleet
+        self.events: deque[LogEvent] = deque(maxlen=KEPT_EVENTS)
+        self.nodes = [NodeState(index, node) for index, node in enumerate(nodes)]
+        self._by_name = {node.name: node.index for node in self.nodes}
+        count = len(self.nodes)
+        self.tables = {
+            Scope.NODE: Columns(Scope.NODE, catalogue, count),
+            Scope.GPU: Columns(Scope.GPU, catalogue),
+            Scope.PORT: Columns(Scope.PORT, catalogue),
+        }
+        self._frame_mono = np.full(count, np.nan)
+        self._requests: dict[str, None] = {}
+        self._shown_events: tuple[LogEvent, ...] | None = ()
+        self._snapshot: FleetSnapshot | None = None
+        self._reachable = self.tables[Scope.NODE].index.get("node_reachable")
+        self._age = self.tables[Scope.NODE].index.get("node_data_age")
+        self._xids = self.tables[Scope.GPU].index.get("gpu_xid_events")
+
+    def apply(self, frame: Frame, message: wire.Message) -> None:
+        """Take one message of a node; KeyError for a node that is not of this fleet."""
+        node = self.nodes[self._by_name[frame.node]]
+        match message:
+            case wire.Delta():
+                self._delta(node, frame, message)
+            case wire.Full():
+                self._full(node, frame, message)
+            case wire.Hello():
+                self._hello(node, message)
+            case wire.Event():
+                node.follows(message.seq)
+                self._event(node, frame, message)
+            case wire.Result() | wire.Bye():
+                node.follows(message.seq)
+        if node.seen_full and not node.complete:
+            self._ask(node)
+
+    def count_bad(self, node: str) -> None:
+        """Count a line of `node` that could not be read."""
+        self.nodes[self._by_name[node]].bad_line()
+
+    def set_link(self, name: str, link: Link) -> None:
+        """Take the state of the link to a node; KeyError for a node that is not of this fleet."""
+        node = self.nodes[self._by_name[name]]
+        node.link = link
+        node.touch()
+        if link.state in (LinkState.LIVE, LinkState.SILENT) or (link.state.is_pending and node.frames == 0):
+            return
+        node.complete = False
+        for scope, first, count in self._blocks(node):
+            self.tables[scope].mark(slice(first, first + count), Reason.UNREACHABLE)
+        self._count_xids(node)
+
+    def take_full_requests(self) -> list[str]:
+        """Return the nodes that must send a full frame, once."""
+        names = list(self._requests)
+        self._requests.clear()
+        return names
+
+    def snapshot(self, wall: float, mono: float) -> FleetSnapshot:
+        """Return the state at `wall` / `mono` (console's clocks); arrays that did not change are those of the last."""
+        self._fill_console_columns(mono)
+        if self._shown_events is None:
+            skipped = max(0, len(self.events) - SHOWN_EVENTS)
+            self._shown_events = tuple(event for at, event in enumerate(self.events) if at >= skipped)
+        return FleetSnapshot(
+            fleet=self.fleet,
+            wall=wall,
+            mono=mono,
+            nodes=tuple([node.published or node.publish() for node in self.nodes]),
+            tables={scope: columns.table() for scope, columns in self.tables.items()},
+            catalogue=self.catalogue,
+            events=self._shown_events,
+            by_name=self._by_name,
+        )
+
+    def _blocks(self, node: NodeState) -> list[tuple[Scope, int, int]]:
+        return [
+            (Scope.NODE, node.index, 1),
+            (Scope.GPU, node.gpu_first, len(node.gpus)),
+            (Scope.PORT, node.port_first, len(node.ports)),
+        ]
+
+    def _ask(self, node: NodeState) -> None:
+        if node.asked % _ASK_AGAIN == 0:
+            self._requests[node.name] = None
+        node.asked += 1
+
+    def _hello(self, node: NodeState, hello: wire.Hello) -> None:
+        rebooted = bool(hello.boot_id and node.boot_id and hello.boot_id != node.boot_id)
+        for scope, first, count in self._blocks(node):
+            self.tables[scope].restart(first, count, keep_totals=not rebooted)
+        node.start(hello, rebooted=rebooted)
+        self._count_xids(node)
+
+    def _full(self, node: NodeState, frame: Frame, full: wire.Full) -> None:
+        node.seq = full.seq
+        node.notes = full.notes
+        if full.gpus != node.listed_gpus or full.ports != node.listed_ports or not node.seen_full:
+            self._take_inventory(node, full)
+        node.complete = node.seen_full = True
+        node.asked = 0
+        self._put(node, frame, full, full=True)
+        self._mark_gone(node)
+        self._count_xids(node)
+        for scope, first, count in self._blocks(node):
+            first_at = self.tables[scope].first_at[first : first + count]
+            first_at[np.isnan(first_at)] = frame.received_wall
+        node.received(frame, full)
+        node.touch()
+        self._frame_mono[node.index] = frame.received_mono
+
+    def _delta(self, node: NodeState, frame: Frame, delta: wire.Delta) -> None:
+        if not node.seen_full:
+            # Lists mean nothing before the inventory; the probe was asked for it, or will send it by itself.
+            node.bad_line()
+            self._ask(node)
+            return
+        if not node.follows(delta.seq):
+            node.bad_line()
+            return
+        changed = self._put(node, frame, delta, full=False)
+        if delta.notes is not None and delta.notes != node.notes:
+            node.notes = delta.notes
+            self._mark_gone(node)
+            self._count_xids(node)
+            changed = True
+        node.received(frame, delta)
+        if changed:
+            node.touch()
+        self._frame_mono[node.index] = frame.received_mono
+
+    def _put(self, node: NodeState, frame: Frame, line: wire.Full | wire.Delta, *, full: bool) -> bool:
+        mono, complete = line.mono, node.complete
+        one = {metric: (cell,) for metric, cell in line.node.items()}
+        any_changed, dropped = self.tables[Scope.NODE].put(node.index, 1, None, one, mono, full=full, complete=complete)
+        for scope, first, devices, order, part in (
+            (Scope.GPU, node.gpu_first, node.gpus, node.gpu_order, line.gpu),
+            (Scope.PORT, node.port_first, node.ports, node.port_order, line.port),
+        ):
+            changed, wrong = self.tables[scope].put(
+                first, len(devices), order, part, mono, full=full, complete=complete
+            )
+            any_changed |= changed
+            dropped += wrong
+        if dropped:
+            node.bad_line(dropped)
+            node.complete = False
+        return any_changed
+
+    def _take_inventory(self, node: NodeState, full: wire.Full) -> None:
+        gpus = merge_gpus(node.gpus, full.gpus, node.known.expected_gpus)
+        ports = merge_ports(node.ports, full.ports)
+        node.gpu_first, node.gpu_room = self._place(
+            Scope.GPU, node.gpu_first, node.gpu_room, len(node.gpus), len(gpus.gpus), gpus.new
+        )
+        node.port_first, node.port_room = self._place(
+            Scope.PORT, node.port_first, node.port_room, len(node.ports), len(ports.ports), ports.new
+        )
+        node.gpus, node.gpu_order = gpus.gpus, _order(gpus.order, len(gpus.gpus))
+        node.ports, node.port_order = ports.ports, _order(ports.order, len(ports.ports))
+        node.listed_gpus, node.listed_ports = full.gpus, full.ports
+
+    def _place(self, scope: Scope, first: int, room: int, old: int, count: int, new: frozenset[int]) -> tuple[int, int]:
+        """Return where the block of `count` devices is and how many rows it has, with those of `new` ones cleared."""
+        columns = self.tables[scope]
+        if first < 0:
+            first, room = columns.add(count), count
+        elif count > room:
+            room = -(-count // _ROOM) * _ROOM
+            first = columns.move(first, old, room)
+        columns.clear([first + position for position in new], Reason.WAITING)
+        return first, room
+
+    def _mark_gone(self, node: NodeState) -> None:
+        """Say why devices that the node does not list have no values."""
+        for scope, first, devices, order, note in (
+            (Scope.GPU, node.gpu_first, len(node.gpus), node.gpu_order, "nvml"),
+            (Scope.PORT, node.port_first, len(node.ports), node.port_order, ""),
+        ):
+            if order is not None:
+                listed = set(order)
+                gone = [first + position for position in range(devices) if position not in listed]
+                self.tables[scope].mark(gone, reason_of(node.notes.get(note, "")) or Reason.LOST)
+
+    def _event(self, node: NodeState, frame: Frame, event: wire.Event) -> None:
+        at = frame.received_wall if event.at is None else event.at
+        kernel = event.source == "kernel"
+        if kernel and event.at is not None and node.told_before(event.text, event.at):
+            return
+        xid = find_xid(event.text) if kernel else None
+        code, pci = xid or (None, None)
+        self.events.append(LogEvent(node.name, event.source, event.text, at, event.level, code, pci))
+        self._shown_events = None
+        if pci is not None:
+            node.xids[pci] = node.xids.get(pci, 0) + 1
+            self._count_xids(node)
+        node.touch()
+
+    def _count_xids(self, node: NodeState) -> None:
+        if self._xids is None or node.gpu_first < 0:
+            return
+        columns = self.tables[Scope.GPU]
+        rows = slice(node.gpu_first, node.gpu_first + len(node.gpus))
+        lost = (
+            not node.link.state.is_live and not node.link.state.is_pending and node.link.state is not LinkState.SILENT
+        )
+        reason = Reason.UNREACHABLE if lost else kernel_log_reason(node.notes)
+        counts = [node.xids.get(slot_of(gpu.pci), 0) if gpu.pci else 0 for gpu in node.gpus]
+        columns.reasons[self._xids, rows] = reason
+        columns.values[self._xids, rows] = counts if reason is Reason.PRESENT else np.nan
+        columns.dirty = True
+
+    def _fill_console_columns(self, mono: float) -> None:
+        columns = self.tables[Scope.NODE]
+        heard = ~np.isnan(self._frame_mono)
+        if self._age is not None:
+            columns.values[self._age] = np.maximum(mono - self._frame_mono, 0.0)
+            columns.reasons[self._age] = np.where(heard, Reason.PRESENT, Reason.WAITING)
+        if self._reachable is not None:
+            states = [node.link.state for node in self.nodes]
+            waiting = np.array([state.is_pending for state in states], np.bool_) & ~heard
+            live = np.array([state.is_live for state in states], np.float64)
+            columns.values[self._reachable] = np.where(waiting, np.nan, live)
+            columns.reasons[self._reachable] = np.where(waiting, Reason.WAITING, Reason.PRESENT)
+        columns.dirty = True
+
+
+def _order(order: Sequence[int], count: int) -> tuple[int, ...] | None:
+    """Return the rows of the listed devices, or None when these are all rows in their order."""
+    return None if list(order) == list(range(count)) else tuple(order)

@@ -1,0 +1,161 @@
+"""What the fold remembers of one node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from stethoscope.model.fleet import Node
+from stethoscope.model.frame import Link, LinkState
+from stethoscope.model.metric import WIRE_REASONS, Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stethoscope.model.frame import Frame
+    from stethoscope.model.wire import Delta, Full, GpuIdentity, Hello, PortIdentity
+
+_REMEMBERED_LINES = 2_000
+"""Kernel lines kept for knowing them again when a new probe reads the same log."""
+
+
+class Known(Protocol):
+    """What is known of a node before it is reached; what a source gives fits."""
+
+    name: str
+    rack: str
+    pod: str
+    tick_s: float
+    expected_gpus: int | None
+
+
+class NodeState:
+    """One node while its messages come in; `published` is its picture, None when it must be made anew."""
+
+    __slots__ = (
+        "asked", "bad_lines", "boot_id", "clock_offset_s", "complete", "frame_mono", "frame_wall", "frames",
+        "gpu_first", "gpu_order", "gpu_room", "gpus", "index", "kernel", "known", "lines", "lines_before", "link",
+        "listed_gpus", "listed_ports", "name", "notes", "port_first", "port_order", "port_room", "ports",
+        "published", "seen_full", "seq", "tick_s", "version", "xids",
+    )  # fmt: skip
+
+    def __init__(self, index: int, known: Known) -> None:
+        """Start with a node of which nothing was heard."""
+        self.index = index
+        self.known = known
+        self.name = known.name
+        self.tick_s = known.tick_s
+        self.link = Link(LinkState.WAITING, since=0.0)
+        self.gpus: tuple[GpuIdentity, ...] = ()
+        self.ports: tuple[PortIdentity, ...] = ()
+        self.listed_gpus: list[GpuIdentity] = []
+        self.listed_ports: list[PortIdentity] = []
+        self.gpu_order: tuple[int, ...] | None = None
+        self.port_order: tuple[int, ...] | None = None
+        self.gpu_first = self.port_first = -1
+        self.gpu_room = self.port_room = 0
+        self.boot_id = self.kernel = ""
+        self.notes: Mapping[str, str] = {}
+        self.seq = -1
+        self.seen_full = False
+        """A full line of this run of the probe came: lists have a meaning."""
+        self.complete = False
+        """No line was missed since the last full one: what a delta does not name has not changed."""
+        self.asked = 0
+        self.frames = self.bad_lines = self.version = 0
+        self.frame_mono: float | None = None
+        self.frame_wall: float | None = None
+        self.clock_offset_s: float | None = None
+        self.xids: dict[str, int] = {}
+        self.lines: dict[tuple[str, int], None] = {}
+        self.lines_before: dict[tuple[str, int], None] = {}
+        self.published: Node | None = None
+
+    def touch(self) -> None:
+        """Note that something of the node changed."""
+        self.version += 1
+        self.published = None
+
+    def bad_line(self, count: int = 1) -> None:
+        """Count lines, or lists of one, that could not be used."""
+        self.bad_lines += count
+        self.touch()
+
+    def follows(self, seq: int) -> bool:
+        """Take a sequence number; after a gap the picture is not complete. Return False for a line of the past."""
+        if seq <= self.seq:
+            self.complete = False
+            return False
+        if seq != self.seq + 1:
+            self.complete = False
+        self.seq = seq
+        return True
+
+    def start(self, hello: Hello, *, rebooted: bool) -> None:
+        """Take the first line of a new run of the probe."""
+        self.seq = hello.seq
+        self.seen_full = self.complete = False
+        self.asked = 1
+        self.boot_id = hello.boot_id or self.boot_id
+        self.kernel = hello.kernel or self.kernel
+        self.tick_s = hello.tick_s or self.tick_s
+        self.lines_before, self.lines = {**self.lines_before, **self.lines}, {}
+        while len(self.lines_before) > _REMEMBERED_LINES:
+            del self.lines_before[next(iter(self.lines_before))]
+        if rebooted:
+            self.xids.clear()
+        self.touch()
+
+    def received(self, frame: Frame, line: Full | Delta) -> None:
+        """Note the arrival of values."""
+        self.frames += 1
+        self.frame_mono = frame.received_mono
+        self.frame_wall = frame.received_wall
+        self.clock_offset_s = line.wall - frame.received_wall
+        self.published = None
+
+    def told_before(self, text: str, at: float) -> bool:
+        """Tell whether an earlier run of the probe already sent this kernel line (times differ by a little)."""
+        second = int(at)
+        if any((text, second + off) in self.lines_before for off in (-1, 0, 1)):
+            return True
+        if len(self.lines) < _REMEMBERED_LINES:
+            self.lines[text, second] = None
+        return False
+
+    def publish(self) -> Node:
+        """Return the picture of the node as it stands."""
+        self.published = Node(
+            name=self.name,
+            index=self.index,
+            link=self.link,
+            rack=self.known.rack,
+            pod=self.known.pod,
+            gpus=self.gpus,
+            ports=self.ports,
+            gpu_first=self.gpu_first,
+            port_first=self.port_first,
+            frame_mono=self.frame_mono,
+            frame_wall=self.frame_wall,
+            tick_s=self.tick_s,
+            clock_offset_s=self.clock_offset_s,
+            boot_id=self.boot_id,
+            kernel=self.kernel,
+            notes=self.notes,
+            frames=self.frames,
+            bad_lines=self.bad_lines,
+            version=self.version,
+            expected_gpus=self.known.expected_gpus,
+        )
+        return self.published
+
+
+def reason_of(note: str) -> Reason | None:
+    """Return the reason that a note begins with (`hung for 41 s`), or None when it begins with none."""
+    words = note.replace(":", " ").replace(",", " ").split(None, 1)
+    return WIRE_REASONS.get(words[0]) if words else None
+
+
+def kernel_log_reason(notes: Mapping[str, str]) -> Reason:
+    """Return why the kernel log of a node cannot be read, PRESENT when it can."""
+    note = notes.get("kernel_log")
+    return Reason.PRESENT if note is None else reason_of(note) or Reason.ERROR
