@@ -1,0 +1,105 @@
+"""What the twin knows of every GPU, port and node, in the ids and units of the metric catalogue, and how the tools that
+a real probe reads would round it."""
+
+from __future__ import annotations
+
+GPU: dict[str, int] = {
+    "gpu_sm_clock": 0,
+    "gpu_util": 0,
+    "gpu_power_draw": 3,
+    "gpu_temp": 0,
+    "gpu_temp_margin": 0,
+    "gpu_mem_temp": 0,
+    "gpu_clocks_event_reasons": 0,
+    "gpu_fb_used": 0,
+    "gpu_fb_total": 0,
+    "gpu_mem_copy_util": 0,
+    "gpu_power_limit": 0,
+    "gpu_pcie_rx": 0,
+    "gpu_pcie_tx": 0,
+    "gpu_handle_error": 0,
+}
+"""Metric -> digits behind the point; NVML gives milliwatts and whole numbers of everything else."""
+
+NODE: dict[str, int] = {
+    "cpu_util": 2,
+    "cpu_iowait": 2,
+    "cpu_softirq": 2,
+    "cpu_softirq_max": 2,
+    "cpu_steal": 2,
+    "load1": 2,
+    "cpu_count": 0,
+    "procs_blocked": 0,
+    "psi_cpu_some": 2,
+    "psi_io_some": 2,
+    "psi_io_full": 2,
+    "psi_memory_full": 2,
+    "mem_available": 0,
+    "mem_total": 0,
+    "mem_dirty_writeback": 0,
+    "gpu_count": 0,
+    "gpu_count_pci": 0,
+    "nvml_latency": 2,
+}
+
+PORT: dict[str, int] = {"ib_port_state": 0, "ib_port_phys_state": 0, "ib_port_rate": 0}
+
+GPU_COUNTERS: dict[str, int] = {"nvlink_rx": 2**63 - 1, "nvlink_tx": 2**63 - 1}
+"""Counter -> total at which it stands still."""
+
+_PINS = 2**32 - 1
+PORT_COUNTERS: dict[str, int] = {
+    "ib_port_xmit_data": 2**63 - 1,
+    "ib_port_rcv_data": 2**63 - 1,
+    "ib_symbol_error": _PINS,
+    "ib_link_error_recovery": 255,
+    "ib_link_downed": 255,
+    "ib_port_rcv_errors": _PINS,
+    "ib_port_rcv_remote_physical_errors": _PINS,
+    "ib_local_link_integrity_errors": _PINS,
+    "ib_excessive_buffer_overrun_errors": 15,
+    "ib_port_xmit_discards": _PINS,
+    "ib_port_xmit_wait": 2**63 - 1,
+    "ib_vl15_dropped": _PINS,
+    "ib_port_rcv_switch_relay_errors": _PINS,
+    "ib_hw_out_of_buffer": _PINS,
+    "ib_hw_out_of_sequence": _PINS,
+    "ib_hw_packet_seq_err": _PINS,
+    "ib_hw_local_ack_timeout_err": _PINS,
+    "ib_hw_rnr_nak_retry_err": _PINS,
+    "ib_hw_req_cqe_error": _PINS,
+    "ib_hw_roce_slow_restart": _PINS,
+    "ib_hw_implied_nak_seq_err": _PINS,
+}
+
+PINNED = (255, 65535, 2**32 - 1)
+"""Old totals at which the adapter of a port keeps a counter for ever, whatever its width elsewhere."""
+
+RATE_SCALES: dict[str, float] = {
+    "nvlink_rx": 1.024e-6,
+    "nvlink_tx": 1.024e-6,
+    "ib_port_xmit_data": 3.2e-8,
+    "ib_port_rcv_data": 3.2e-8,
+}
+"""Counts per second times this is the rate in the catalogue's unit; 1 for the others."""
+
+NOT_MODELLED = (
+    "gpu_app_clock", "gpu_sm_active", "gpu_tensor_active", "gpu_ecc_corr_volatile_dram", "gpu_ecc_uncorr_volatile_dram",
+    "gpu_remapped_rows_corr", "gpu_remapped_rows_uncorr", "gpu_row_remap_pending", "gpu_row_remap_failure",
+    "gpu_pcie_link_gen", "gpu_pcie_link_width", "gpu_pcie_replay", "gpu_process_count", "gpu_xid_events",
+    "nvlink_state", "nvlink_speed", "nvlink_crc_errors", "nvlink_replay_errors", "nvlink_recovery_errors",
+    "nvlink_error_rate", "pcie_aer_correctable", "pcie_link_speed", "pcie_link_width", "ib_effective_ber",
+    "ib_module_rx_power", "ib_module_temp", "ib_gid_present", "ib_active_mtu", "roce_np_cnp_sent",
+    "net_pfc_rx_pause_duration", "net_tcp_retrans", "net_mgmt_tx", "leaf_up", "leaf_xmit_wait", "leaf_queue_depth",
+    "node_reachable", "node_data_age", "node_bmc_reachable", "slurm_node_state", "slurm_job_state", "cpu_freq",
+    "cpu_governor", "clocksource", "clock_offset", "swap_used", "dstate_processes", "mce_events", "edac_ce",
+    "bmc_inlet_temp", "bmc_fan_rpm", "bmc_psu_status", "driver_version", "fabricmanager_active", "disk_await",
+    "disk_io_util", "fs_used", "fs_readonly", "nvme_percentage_used", "nvme_available_spare", "nvme_media_errors",
+    "nvme_critical_warning", "smart_reallocated_sectors", "smart_wearout_indicator", "storage_read_latency",
+    "storage_write_latency", "storage_rpc_backlog", "storage_throughput", "job_step_time", "job_throughput", "job_loss",
+    "job_loss_variance", "job_grad_norm", "job_allreduce_p99", "job_busbw", "job_checkpoint_write_time", "rank_alive",
+    "rank_compute_time", "rank_comm_time", "rank_data_time", "rank_other_time", "rank_collective_count",
+)  # fmt: skip
+"""Metrics that a scenario may `set` although no column carries them; they are kept beside the columns."""
+
+METRICS = frozenset({*GPU, *NODE, *PORT, *GPU_COUNTERS, *PORT_COUNTERS, *NOT_MODELLED})

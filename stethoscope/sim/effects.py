@@ -1,0 +1,106 @@
+"""What all active faults together do to the machines and the jobs at one moment: kinds write it, the twin reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stethoscope.sim.columns import GPU, GPU_COUNTERS, NODE
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from stethoscope.sim.layout import Layout
+    from stethoscope.sim.noise import Floats
+
+
+@dataclass(slots=True)
+class Effects:
+    """Arrays are `[node]`, `[node, gpu]` or `[node, port]`; all start at "no effect"."""
+
+    layout: Layout
+    compute: Floats = field(init=False)
+    """Slow-down factor (1 and up) of each rank's own computing; `data` and `other` alike."""
+    data: Floats = field(init=False)
+    other: Floats = field(init=False)
+    stall_s: Floats = field(init=False)
+    """Seconds a step that each rank loses without a kernel running."""
+    bandwidth: Floats = field(init=False)
+    """What is left (0..1) of each port's path: link, adapter, PCIe."""
+    job_bandwidth: dict[str, float] = field(default_factory=dict)
+    """What is left of the whole job's communication, whatever the path."""
+    clock_mhz: Floats = field(init=False)
+    """Clock that each GPU is held at; infinite where it is not held."""
+    reasons: npt.NDArray[np.int64] = field(init=False)
+    """Throttle reason bits that are active for a cause of their own."""
+    heat_to_c: Floats = field(init=False)
+    """Temperature that each GPU goes to, NaN where its power decides; `heat_tau_s` is how fast."""
+    heat_tau_s: Floats = field(init=False)
+    heat_swing_c: Floats = field(init=False)
+    power_factor: Floats = field(init=False)
+    gpu_missing: npt.NDArray[np.uint8] = field(init=False)
+    """Reason code why a GPU gives no value, 0 where it does."""
+    stuck: npt.NDArray[np.bool_] = field(init=False)
+    """Ranks that are there and do not enter the collective."""
+    dead: npt.NDArray[np.bool_] = field(init=False)
+    """Ranks whose process has ended."""
+    ended: set[str] = field(default_factory=set)
+    """Jobs that end now because of a fault."""
+    links: dict[int, str] = field(default_factory=dict)
+    """Nodes that cannot be reached, and how: power, hang or panic; silent when only their frames stop."""
+    boots: dict[int, float] = field(default_factory=dict)
+    """Nodes that started again, and when (scenario seconds)."""
+    plus: dict[str, Floats] = field(default_factory=dict)
+    """Metric -> what is added to each of its values; for counters, to the rate per second."""
+    base: dict[str, Floats] = field(default_factory=dict)
+    """Counter -> its total at the start, NaN for the ordinary one."""
+    fixed: dict[str, Floats] = field(default_factory=dict)
+    """Gauge or state -> the value that replaces the modelled one, NaN where nothing does."""
+    credit_wait: Floats = field(init=False)
+    """Share of time (0..1) in which each port waits for credit, beyond the ordinary."""
+    shown: dict[tuple[str, str], float | str | None] = field(default_factory=dict)
+    """(Place, metric) -> value of what no column carries."""
+    slurm: dict[int, str] = field(default_factory=dict)
+    """Node -> Slurm's word for its state, where a fault decides it."""
+    probes: dict[tuple[str, str], str] = field(default_factory=dict)
+    """(Place, probe) -> what the on-demand probe prints."""
+
+    def __post_init__(self) -> None:
+        """Fill the arrays."""
+        gpus, ports = self.layout.gpu_shape, self.layout.port_shape
+        self.compute, self.data, self.other = np.ones(gpus), np.ones(gpus), np.ones(gpus)
+        self.stall_s, self.heat_swing_c = np.zeros(gpus), np.zeros(gpus)
+        self.bandwidth, self.credit_wait = np.ones(ports), np.zeros(ports)
+        self.clock_mhz, self.power_factor = np.full(gpus, np.inf), np.ones(gpus)
+        self.reasons = np.zeros(gpus, dtype=np.int64)
+        self.heat_to_c, self.heat_tau_s = np.full(gpus, np.nan), np.full(gpus, np.inf)
+        self.gpu_missing = np.zeros(gpus, dtype=np.uint8)
+        self.stuck, self.dead = np.zeros(gpus, dtype=np.bool_), np.zeros(gpus, dtype=np.bool_)
+
+    def fix(self, metric: str, value: float, *place: int) -> None:
+        """Replace a gauge or state at (node) or (node, gpu or port) by `value`."""
+        array = self.fixed.get(metric)
+        if array is None:
+            array = self.fixed[metric] = np.full(self._shape(metric), np.nan)
+        array[place] = value
+
+    def add(self, metric: str, value: float, *place: int) -> None:
+        """Add to a value (a counter: to its rate per second) at (node) or (node, gpu or port)."""
+        array = self.plus.get(metric)
+        if array is None:
+            array = self.plus[metric] = np.zeros(self._shape(metric))
+        array[place] += value
+
+    def start_at(self, metric: str, total: float, *place: int) -> None:
+        """Let a counter start at `total` at (node, gpu or port)."""
+        array = self.base.get(metric)
+        if array is None:
+            array = self.base[metric] = np.full(self._shape(metric), np.nan)
+        array[place] = total
+
+    def _shape(self, metric: str) -> tuple[int, ...]:
+        if metric in NODE:
+            return (self.layout.gpu_shape[0],)
+        return self.layout.gpu_shape if metric in GPU or metric in GPU_COUNTERS else self.layout.port_shape

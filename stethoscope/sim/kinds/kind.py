@@ -1,0 +1,78 @@
+"""What a fault kind is: a cause at one place, with its parameters, its effect by age, and the lines that it writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from stethoscope.specs.scenario import Fault, FaultForm, Param, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from stethoscope.sim.effects import Effects
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line that a fault writes: `{placeholders}` and parameter names are filled in."""
+
+    sink: str
+    """kernel, job or slurm."""
+    at: float | str
+    """Seconds after the start of the fault, or the name of the parameter that says so."""
+    who: str
+    """self, node, neighbours (ranks or nodes beside it), others, all, rank0."""
+    text: str
+    when: Mapping[str, Value] = field(default_factory=dict)
+    """Written only with these parameter values."""
+
+
+class Kind:
+    """Base of the fault kinds; an instance is one fault of a scenario."""
+
+    name: ClassVar[str]
+    targets: ClassVar[frozenset[str]]
+    params: ClassVar[Mapping[str, Param]] = {}
+    lines: ClassVar[tuple[Line, ...]] = ()
+
+    def __init__(self, fault: Fault) -> None:
+        """Take the fault with its parameters filled in."""
+        self.fault = fault
+        self.node = fault.where.node
+        self.index = fault.where.index
+
+    def apply(self, effects: Effects, age_s: float) -> None:
+        """Write what the fault does at `age_s` seconds after its start."""
+        raise NotImplementedError
+
+    def changes(self) -> Iterable[float]:
+        """Return the ages at which the effect jumps."""
+        return ()
+
+    def ramp(self) -> tuple[float, float]:
+        """Return the ages between which the effect moves from second to second."""
+        return (0.0, 0.0)
+
+    def number(self, name: str) -> float:
+        """Return a parameter that is a number."""
+        value = self.fault.params[name]
+        if isinstance(value, str) or value is None:
+            raise TypeError(f"{self.name}: {name} is not a number")
+        return float(value)
+
+    def given(self, name: str) -> bool:
+        """Tell whether an optional parameter was given."""
+        return self.fault.params[name] is not None
+
+    @classmethod
+    def form(cls) -> FaultForm:
+        """Return what a scenario may say about this kind."""
+        return FaultForm(cls.targets, cls.params)
+
+
+def progress(age_s: float, start_s: float, end_s: float) -> float:
+    """Return how far (0..1) `age_s` is on its way from `start_s` to `end_s`."""
+    if age_s >= end_s:
+        return 1.0
+    return 0.0 if age_s <= start_s else (age_s - start_s) / (end_s - start_s)

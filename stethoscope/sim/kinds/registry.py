@@ -1,0 +1,13 @@
+"""Every fault kind that the twin can play, by its name. A new kind is a class in one of these modules and its name in
+that module's KINDS."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stethoscope.sim.kinds import benign, fabric, gpu, node
+
+if TYPE_CHECKING:
+    from stethoscope.sim.kinds.kind import Kind
+
+KINDS: dict[str, type[Kind]] = {kind.name: kind for module in (gpu, fabric, node, benign) for kind in module.KINDS}

@@ -1,0 +1,77 @@
+"""Where everything of a scenario's fleet is: rows of nodes, GPUs and ports, and which of them a place stands for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stethoscope.sim.board import Board, boards
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from stethoscope.specs.place import Place
+    from stethoscope.specs.scenario import Job, Scenario
+
+
+class Layout:
+    """The fixed part of a simulated fleet."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        """Lay out the scenario's fleet and jobs."""
+        self.fleet = scenario.fleet
+        self.jobs: dict[str, Job] = {job.id: job for job in scenario.jobs}
+        self.board: Board = boards()[scenario.fleet.gpu]
+        self.nodes = scenario.fleet.node_names()
+        self.gpu_shape = (scenario.fleet.nodes, scenario.fleet.gpus_per_node)
+        self.port_shape = (scenario.fleet.nodes, scenario.fleet.ib_ports_per_node)
+
+    def job_of(self, node: int) -> Job | None:
+        """Return the job that runs on the node at that position, or None for an idle node."""
+        return next((job for job in self.jobs.values() if node in job.nodes), None)
+
+    def rank(self, node: int, gpu: int) -> int | None:
+        """Return the rank that runs on a GPU, or None on an idle node."""
+        job = self.job_of(node)
+        return None if job is None else job.nodes.index(node) * self.gpu_shape[1] + gpu
+
+    def nodes_at(self, place: Place) -> npt.NDArray[np.bool_]:
+        """Return which nodes a place stands for or has parts on."""
+        wanted: npt.NDArray[np.bool_] = np.zeros(self.gpu_shape[0], dtype=np.bool_)
+        if place.form == "fleet":
+            wanted[:] = True
+        elif place.form in ("rack", "pod"):
+            group = self.fleet.rack if place.form == "rack" else self.fleet.pod
+            wanted[[node for node in range(len(wanted)) if group(node) == place.name]] = True
+        elif place.form == "job":
+            wanted[list(self.jobs[place.name].nodes)] = True
+        elif place.form in ("node", "cpu", "gpu", "ib", "nvlink", "rank"):
+            wanted[place.node] = True
+        return wanted
+
+    def gpus_at(self, place: Place) -> npt.NDArray[np.bool_]:
+        """Return which GPUs a place stands for."""
+        wanted: npt.NDArray[np.bool_] = np.zeros(self.gpu_shape, dtype=np.bool_)
+        if place.form in ("gpu", "nvlink", "rank"):
+            wanted[place.node, place.index % self.gpu_shape[1]] = True
+        elif place.form != "ib":
+            wanted[self.nodes_at(place)] = True
+        return wanted
+
+    def ports_at(self, place: Place) -> npt.NDArray[np.bool_]:
+        """Return which ports a place stands for."""
+        wanted: npt.NDArray[np.bool_] = np.zeros(self.port_shape, dtype=np.bool_)
+        if place.form == "ib":
+            wanted[place.node, place.index] = True
+        elif place.form == "leaf":
+            for node, port in np.ndindex(wanted.shape):
+                wanted[node, port] = self.fleet.leaf(node, port) == place.name
+        elif place.form not in ("gpu", "nvlink", "rank"):
+            wanted[self.nodes_at(place)] = True
+        return wanted
+
+    def rail_partners(self, node: int, port: int) -> list[int]:
+        """Return the other nodes whose port of that number is on the same leaf switch."""
+        leaf = self.fleet.leaf(node, port)
+        return [other for other in range(len(self.nodes)) if other != node and self.fleet.leaf(other, port) == leaf]

@@ -1,0 +1,150 @@
+"""The lines that faults and dying jobs write, with their placeholders filled in."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from stethoscope.sim import board
+from stethoscope.sim.kinds.kind import Line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from stethoscope.sim.kinds.kind import Kind
+    from stethoscope.sim.layout import Layout
+    from stethoscope.sim.run import JobRun
+    from stethoscope.specs.place import Place
+    from stethoscope.specs.scenario import Value
+
+PEER_CLOSED = Line(
+    "job",
+    0.0,
+    "neighbours",
+    "{peer_node}:{pid}:{tid} [{gpu}] misc/socket.cc:50 NCCL WARN socketProgress: "
+    "Connection closed by remote peer {node}.cluster<{peer_port}>",
+)
+PEER_LOST = Line(
+    "job",
+    0.0,
+    "others",
+    "[rank{rank}]:[E{ts_torch} ProcessGroupNCCL.cpp:552] [Rank {rank}] Collective WorkNCCL(SeqNum={seq}, "
+    "OpType=ALLREDUCE, NumelIn={numel}, NumelOut={numel}, Timeout(ms)=600000) raised the following async exception: "
+    "NCCL error: remote process exited or there was a network error, NCCL version 2.21.5",
+)
+STEP_CANCELLED = Line("slurm", 0.0, "node", "slurmstepd: error: *** STEP {job}.0 ON {node} CANCELLED AT {ts_slurm} ***")
+WATCHDOG = (
+    Line(
+        "job",
+        0.0,
+        "others",
+        "[rank{rank}]:[E{ts_torch} ProcessGroupNCCL.cpp:616] [Rank {rank}] Watchdog caught collective operation "
+        "timeout: WorkNCCL(SeqNum={seq}, OpType=ALLREDUCE, NumelIn={numel}, NumelOut={numel}, Timeout(ms)=600000) "
+        "ran for 600031 milliseconds before timing out.",
+    ),
+    Line(
+        "job",
+        0.0,
+        "others",
+        "[rank{rank}]:[E{ts_torch} ProcessGroupNCCL.cpp:1785] [PG ID 0 PG GUID 0(default_pg) Rank {rank}] Exception "
+        "(either an error or timeout) detected by watchdog at work: {seq}, last enqueued NCCL work: {seq}, last "
+        "completed NCCL work: {prev_seq}.",
+    ),
+)
+
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+_NUMEL = 25_165_824
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One line that something in the fleet wrote, at scenario time `at_s`."""
+
+    at_s: float
+    sink: str
+    """kernel, job or slurm."""
+    node: str
+    rank: int | None
+    text: str
+
+
+class Writer:
+    """Fills lines in for one fleet; `wall` turns scenario seconds into seconds since 1970."""
+
+    def __init__(self, layout: Layout, runs: Mapping[str, JobRun], wall: Callable[[float], float]) -> None:
+        """Keep what placeholders are filled from."""
+        self._layout = layout
+        self._runs = runs
+        self._wall = wall
+
+    def of_fault(self, kind: Kind, line: Line, at_s: float) -> Iterator[Said]:
+        """Yield what a line of a fault becomes: one line for each node or rank that writes it."""
+        if all(kind.fault.params.get(name) == value for name, value in line.when.items()):
+            yield from self.of_place(line, kind.fault.where, at_s, kind.fault.params)
+
+    def of_place(self, line: Line, where: Place, at_s: float, params: Mapping[str, Value]) -> Iterator[Said]:
+        """Yield `line` as written because of something at `where`."""
+        gpus = self._layout.gpu_shape[1]
+        index = where.index % gpus if where.form in ("gpu", "rank", "nvlink") else 0
+        for node, gpu in self._writers(line, where.node, index, where.form in ("gpu", "rank", "nvlink")):
+            values = self._values(where, node, gpu, at_s)
+            text = _PLACEHOLDER.sub(lambda match, v=values: str(v.get(match[1], params.get(match[1]))), line.text)  # type: ignore[misc]
+            rank = self._layout.rank(node, gpu) if line.sink == "job" else None
+            yield Said(at_s, line.sink, self._layout.nodes[node], rank, text)
+
+    def _writers(self, line: Line, node: int, gpu: int, one_gpu: bool) -> Iterator[tuple[int, int]]:
+        """Yield (node, GPU) of each writer; of what is not a job's log, nodes write, not ranks."""
+        job = self._layout.job_of(node)
+        gpus = range(self._layout.gpu_shape[1]) if line.sink == "job" else range(1)
+        if line.who in ("self", "node"):
+            yield from ((node, gpu),) if one_gpu or line.sink != "job" else ((node, one) for one in gpus)
+        elif job is not None and line.who == "rank0":
+            yield job.nodes[0], 0
+        elif job is not None:
+            position = job.nodes.index(node)
+            near = {job.nodes[position - 1], job.nodes[(position + 1) % len(job.nodes)]} - {node}
+            for other in job.nodes:
+                if line.who == "neighbours" and other not in near:
+                    continue
+                if line.who == "others" and not one_gpu and other == node:
+                    continue
+                yield from ((other, one) for one in gpus if line.who == "all" or (other, one) != (node, gpu))
+
+    def _values(self, where: Place, node: int, gpu: int, at_s: float) -> dict[str, object]:
+        """Return the placeholders; those of the cause speak of `where`, those of the writer of (node, gpu)."""
+        layout = self._layout
+        cause = where.node
+        index = where.index if where.form in ("gpu", "ib", "nvlink") else gpu
+        run = next((run for run in self._runs.values() if node in run.job.nodes), None)
+        steps = run.steps_at(at_s) if run is not None else 0
+        wall = datetime.fromtimestamp(self._wall(at_s), UTC)
+        pid = 20_000 + node * 97 + gpu
+        return {
+            "node": layout.nodes[cause],
+            "peer_node": layout.nodes[node],
+            "gpu": gpu if where.form != "gpu" or node != cause else index,
+            "gpu_pci": board.gpu_pci(index),
+            "gpu_pci_full": board.gpu_pci(index) + ".0",
+            "root_port": board.root_port_pci(index),
+            "hca": f"mlx5_{index}",
+            "hca_idx": index,
+            "hca_pci": board.port_pci(index),
+            "netdev": f"ib{index}",
+            "rank": layout.rank(node, gpu),
+            "pid": pid,
+            "tid": pid + 600,
+            "job": run.job.id if run is not None else "",
+            "user": "train",
+            "node_ip": board.node_address(cause),
+            "peer_ip": board.node_address(node),
+            "peer_port": 40_000 + (node * 31 + gpu * 7) % 20_000,
+            "seq": steps,
+            "prev_seq": max(0, steps - 1),
+            "numel": _NUMEL,
+            "leaf": layout.fleet.leaf(cause, index % max(1, layout.port_shape[1])),
+            "link": where.link,
+            "ts_torch": f"{wall:%m%d %H:%M:%S.%f}",
+            "ts_slurm": f"{wall:%Y-%m-%dT%H:%M:%S}",
+        }

@@ -1,0 +1,172 @@
+"""What the machines do between two changes: how busy, how fast, how hot, and how quickly their counters run.
+
+Utilisation is the share of time with any kernel resident, and a rank that waits in NCCL has one: it shows 97-100 % at
+its highest clock and a quarter of busy power. Powers are shares of the board's limit, temperatures follow from power.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stethoscope.sim.board import CPUS, INLET_C
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    from stethoscope.sim.board import Board
+    from stethoscope.sim.effects import Effects
+    from stethoscope.sim.layout import Layout
+    from stethoscope.sim.noise import Floats
+    from stethoscope.sim.run import JobRun
+    from stethoscope.sim.step import Step
+
+BUSY = 640 / 700
+"""Shares of the power limit: computing, with a context and no kernel, without a context."""
+CONTEXT = 115 / 700
+IDLE = 69 / 700
+MOVING = 0.50
+"""Shares of busy power: while bytes move, while waiting in NCCL."""
+SPINNING = 0.25
+TAU_S = 75.0
+"""Time constant of a GPU's temperature."""
+HEAT_K = 0.041 * 700
+"""Kelvin above the air at full power."""
+PORT_SHARE = 95 / 400
+"""Of a port's rate, averaged over a healthy step."""
+NVLINK_SHARE = 110 / 450
+TICKS_PER_S = 156_250_000
+"""Ticks of port_xmit_wait in a second of waiting: one is 6.4 ns."""
+_IDLE_MHZ = 345 / 1980
+
+
+@dataclass(slots=True)
+class Machine:
+    """The machines between two changes; arrays are `[node]`, `[node, gpu]`, `[node, port]`."""
+
+    util: Floats
+    power_w: Floats
+    clock_mhz: Floats
+    copy_util: Floats
+    pace: Floats
+    """Traffic of each GPU as a share of a healthy step's."""
+    context: npt.NDArray[np.bool_]
+    """A process holds the GPU."""
+    waiting: Floats
+    """Share (0..1) of each step that the rank waits in NCCL."""
+    heat_to_c: Floats
+    heat_tau_s: Floats
+    cores: Floats
+    """CPU cores that spin for ranks, by node; `loading` is the pace of the data loaders."""
+    loading: Floats
+    rates: dict[str, Floats] = field(default_factory=dict)
+    """Counter -> counts per second; counters that stand still are absent."""
+
+
+def machine(layout: Layout, effects: Effects, runs: Iterable[JobRun], character_c: Floats) -> Machine:
+    """Return what the machines do under `effects` while the jobs are as `runs` say.
+
+    `character_c` is how much warmer each GPU sits than the average one.
+    """
+    board, shape = layout.board, layout.gpu_shape
+    now = Machine(
+        util=np.zeros(shape),
+        power_w=np.full(shape, IDLE * board.power_w),
+        clock_mhz=np.full(shape, 15 * round(_IDLE_MHZ * board.sm_mhz / 15)),
+        copy_util=np.zeros(shape),
+        pace=np.zeros(shape),
+        context=np.zeros(shape, dtype=np.bool_),
+        waiting=np.zeros(shape),
+        heat_to_c=np.zeros(shape),
+        heat_tau_s=np.full(shape, TAU_S),
+        cores=np.zeros(shape[0]),
+        loading=np.zeros(shape[0]),
+    )
+    for run in runs:
+        now.context[run.rows] = run.alive
+        if run.step is not None:
+            _running(now, run, run.step, effects, board)
+        else:
+            _standing(now, run, effects, board)
+    now.heat_to_c = INLET_C + 14 + HEAT_K / board.power_w * now.power_w + character_c
+    held = ~np.isnan(effects.heat_to_c)
+    now.heat_to_c[held], now.heat_tau_s[held] = effects.heat_to_c[held], effects.heat_tau_s[held]
+    now.rates = _rates(now, layout, effects)
+    return now
+
+
+def _running(now: Machine, run: JobRun, step: Step, effects: Effects, board: Board) -> None:
+    job, rows, step_s = run.job, run.rows, step.step_s
+    held = np.minimum(effects.clock_mhz[rows], board.busy_mhz)
+    waiting = step.wait_s / step_s
+    quiet_s = (job.shares.data + job.shares.other) * job.step_time_s
+    # A healthy step leaves the GPU without a kernel for about 6 % of the time; waiting hides it, stalls add to it.
+    usual = (quiet_s / step_s / max(job.shares.data + job.shares.other, 1e-9)) ** 3
+    now.util[rows] = np.clip(
+        100 - 6 * usual * (1 - np.minimum(waiting / 0.2, 0.8)) - 100 * step.stall_s / step_s, 0, 100
+    )
+    busy_w = BUSY * board.power_w * effects.power_factor[rows] * (held / board.busy_mhz) ** 1.2
+    spread = (
+        busy_w * step.compute_s
+        + BUSY * MOVING * board.power_w * step.collective_s
+        + BUSY * SPINNING * board.power_w * step.wait_s
+        + CONTEXT * board.power_w * (step.data_s + step.other_s)
+    )
+    now.power_w[rows] = spread / step_s
+    # The power limit lets go of a GPU that waits: from a fifth of the time on it sits at its highest clock.
+    free = np.minimum(waiting / 0.2, 1.0)
+    boost = board.busy_mhz + (board.sm_mhz - board.busy_mhz) * free
+    now.clock_mhz[rows] = np.minimum(boost, np.where(held < board.busy_mhz, held, np.inf))
+    now.copy_util[rows] = 62 * step.compute_s / step_s
+    now.pace[rows] = job.step_time_s / step_s
+    now.waiting[rows] = waiting
+    now.cores[rows] = float(run.alive.shape[1])
+    now.loading[rows] = job.step_time_s / step_s
+
+
+def _standing(now: Machine, run: JobRun, effects: Effects, board: Board) -> None:
+    """Fill in a job that hangs or is ending: waiting ranks spin, those that never entered do nothing."""
+    rows = run.rows
+    absent = effects.stuck[rows] & run.alive
+    spinning = run.alive & ~absent
+    busy_w = BUSY * board.power_w
+    now.util[rows] = np.where(spinning, 99.0, 0.0)
+    now.power_w[rows] = np.where(
+        spinning, SPINNING * busy_w, np.where(absent, CONTEXT * board.power_w, IDLE * board.power_w)
+    )
+    now.clock_mhz[rows] = np.where(run.alive, board.sm_mhz, now.clock_mhz[rows])
+    now.waiting[rows] = spinning.astype(np.float64)
+    now.cores[rows] = spinning.sum(axis=1)
+
+
+def _rates(now: Machine, layout: Layout, effects: Effects) -> dict[str, Floats]:
+    """Return how fast each counter runs; a port carries what its node's job moves."""
+    node_pace = now.pace.max(axis=1, initial=0.0)
+    moving = np.broadcast_to(node_pace[:, None], layout.port_shape)
+    words = PORT_SHARE * layout.fleet.ib_rate_gbps * 1e9 / 32 * moving
+    kib = NVLINK_SHARE * layout.board.nvlink_gbps * 1e9 / 1024 * now.pace
+    rates = {
+        "ib_port_xmit_data": words,
+        "ib_port_rcv_data": words * 0.998,
+        "ib_port_xmit_wait": TICKS_PER_S * np.minimum(0.01 * moving + effects.credit_wait * (moving > 0), 1.0),
+        "nvlink_tx": kib,
+        "nvlink_rx": kib * 0.999,
+    }
+    for metric, plus in effects.plus.items():
+        if plus.shape == layout.port_shape and metric.startswith("ib_"):
+            rates[metric] = rates.get(metric, np.zeros(layout.port_shape)) + plus
+    return rates
+
+
+def cpu_util(now: Machine) -> Floats:
+    """Return the share (%) of CPU time that is busy, by node."""
+    return 0.6 + 100 * now.cores / CPUS + 9.2 * now.loading
+
+
+def load(now: Machine) -> Floats:
+    """Return the number of tasks that run, by node: what the load average goes to."""
+    return 0.2 + now.cores + 15.8 * now.loading

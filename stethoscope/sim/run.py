@@ -1,0 +1,122 @@
+"""The life of one job in the twin: running, hung since, ended, and what its ranks measure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stethoscope.sim.step import Step, step
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from stethoscope.sim.effects import Effects
+    from stethoscope.sim.layout import Layout
+    from stethoscope.sim.noise import Noise
+    from stethoscope.specs.scenario import Job
+
+WATCHDOG_S = 600.0
+"""PyTorch's time-out of a collective."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """A job as its own log and Slurm show it."""
+
+    id: str
+    state: str
+    """RUNNING or FAILED, Slurm's words; a hung job is RUNNING."""
+    step_time_s: float | None
+    """None while no step ends."""
+    throughput: float
+    """Samples per second."""
+    steps: int
+    """Steps done since the start of the scenario."""
+    rank_alive: tuple[bool, ...]
+
+
+class JobRun:
+    """One job while the twin plays; rows of its arrays are the job's nodes in order."""
+
+    def __init__(self, job: Job, layout: Layout, noise: Noise) -> None:
+        """Start running and healthy."""
+        self.job = job
+        self.rows: npt.NDArray[np.intp] = np.array(job.nodes, dtype=np.intp)
+        self.hung_since: float | None = None
+        self.ended_at: float | None = None
+        self.by_watchdog = False
+        self.culprits: frozenset[int] = frozenset()
+        """Nodes (by position) whose ranks stopped first."""
+        self.step: Step | None = None
+        self._steps = 0.0
+        self._since = 0.0
+        spread = noise.uniform(f"job {job.id} end", (layout.gpu_shape[0],))[self.rows]
+        # Half-second steps keep the number of moments at which something dies small.
+        self._delay_s = np.round((0.5 + 4.5 * spread) * 2) / 2
+        self.alive: npt.NDArray[np.bool_] = np.ones((len(job.nodes), layout.gpu_shape[1]), dtype=np.bool_)
+
+    def enter(self, at_s: float, effects: Effects) -> None:
+        """Work out the job's state from `at_s` on."""
+        if self.step is not None:
+            self._steps += (at_s - self._since) / self.step.step_s
+        self._since = at_s
+        stopped = effects.stuck[self.rows] | effects.dead[self.rows]
+        if self.ended_at is None:
+            self._judge(at_s, effects, stopped)
+        self.alive = ~(effects.dead[self.rows] | self._ended(at_s)[:, None])
+        if self.hung_since is not None or self.ended_at is not None:
+            self.step = None
+            return
+        bandwidth = min(
+            float(effects.bandwidth[self.rows].min(initial=1.0)), effects.job_bandwidth.get(self.job.id, 1.0)
+        )
+        rows = self.rows
+        self.step = step(
+            self.job,
+            compute=effects.compute[rows],
+            data=effects.data[rows],
+            other=effects.other[rows],
+            stall_s=effects.stall_s[rows],
+            bandwidth=bandwidth,
+        )
+
+    def _judge(self, at_s: float, effects: Effects, stopped: npt.NDArray[np.bool_]) -> None:
+        if not stopped.any():
+            self.hung_since = None
+            self.culprits = frozenset()
+        elif self.hung_since is None:
+            self.hung_since = at_s
+        if stopped.any():
+            self.culprits = frozenset(int(node) for node in self.rows[stopped.any(axis=1)])
+        self.by_watchdog = self.hung_since is not None and at_s >= self.hung_since + WATCHDOG_S
+        if self.job.id in effects.ended or self.by_watchdog:
+            self.ended_at = at_s
+
+    def _ended(self, at_s: float) -> npt.NDArray[np.bool_]:
+        if self.ended_at is None:
+            return np.zeros(len(self.rows), dtype=np.bool_)
+        return np.array(at_s >= self.ended_at + self.delay_s())
+
+    def delay_s(self) -> npt.NDArray[np.float64]:
+        """Return how long after the end of the job each node's ranks die; those that stopped first die at once."""
+        delay_s = np.minimum(self._delay_s, 1.0) if self.by_watchdog else self._delay_s.copy()
+        delay_s[np.isin(self.rows, list(self.culprits))] = 0.0
+        return delay_s
+
+    def steps_at(self, at_s: float) -> int:
+        """Return the number of steps done at `at_s`."""
+        return int(self._steps + ((at_s - self._since) / self.step.step_s if self.step is not None else 0.0))
+
+    def state(self, at_s: float) -> JobState:
+        """Return what the job shows at `at_s`."""
+        step_s = None if self.step is None else self.step.step_s
+        return JobState(
+            id=self.job.id,
+            state="RUNNING" if self.ended_at is None else "FAILED",
+            step_time_s=step_s,
+            throughput=0.0 if step_s is None else self.job.samples_per_step / step_s,
+            steps=self.steps_at(at_s),
+            rank_alive=tuple(bool(alive) for alive in self.alive.ravel()),
+        )

@@ -1,0 +1,278 @@
+"""The digital twin of a GPU fleet in virtual time: faults are causes, symptoms follow from how synchronous jobs work.
+
+Time is cut at the moments at which something changes; between two of them everything has a closed form. So what the
+twin shows at a time depends on the scenario and its seed alone, not on how it was brought there, and a quiet stretch
+of any length costs nothing.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from stethoscope.errors import InternalError
+from stethoscope.sim import lines, machine
+from stethoscope.sim.columns import GPU_COUNTERS, PINNED, PORT_COUNTERS
+from stethoscope.sim.effects import Effects
+from stethoscope.sim.kinds.registry import KINDS
+from stethoscope.sim.layout import Layout
+from stethoscope.sim.noise import Floats, Noise
+from stethoscope.sim.overrides import Override
+from stethoscope.sim.run import WATCHDOG_S, JobRun, JobState
+from stethoscope.specs.place import Place
+from stethoscope.specs.scenario import Fault, LogLine, ProbeOutput, Scenario, SetValue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from stethoscope.sim.kinds.kind import Kind, Line
+    from stethoscope.sim.lines import Said
+
+Totals = npt.NDArray[np.int64]
+
+LOAD_TAU_S = 60.0
+_JITTER_S = 0.06
+"""How unevenly counters are read: far less than a tick, so that a rate stays within a few percent of the truth."""
+
+
+class Twin:
+    """A scenario at one moment of its virtual time. `wall_at_0` is the wall time (seconds since 1970) of its start."""
+
+    def __init__(self, scenario: Scenario, wall_at_0: float = 1_773_454_447.0) -> None:
+        """Stand at time 0, with every job in full swing."""
+        self.scenario = scenario
+        self.layout = Layout(scenario)
+        self.noise = Noise(scenario.seed)
+        self.wall_at_0 = wall_at_0
+        self.t_s = 0.0
+        self.runs = {job.id: JobRun(job, self.layout, self.noise) for job in scenario.jobs}
+        self._faults: list[Kind] = [KINDS[event.kind](event) for event in scenario.events if isinstance(event, Fault)]
+        self.overrides = [Override(event, self.layout) for event in scenario.events if isinstance(event, SetValue)]
+        self._probes = [event for event in scenario.events if isinstance(event, ProbeOutput)]
+        self._writer = lines.Writer(self.layout, self.runs, lambda at_s: self.wall_at_0 + at_s)
+        self._order = itertools.count()
+        self._lines: list[tuple[float, int, Callable[[], Iterable[Said]]]] = []
+        self._changes: list[float] = []
+        self.boots: dict[int, float] = {}
+        """Nodes that started again, and when (scenario seconds)."""
+        self.character_c = 2.0 * self.noise.normal("character gpu_temp", self.layout.gpu_shape)
+        self._schedule()
+        self.effects = Effects(self.layout)
+        self._start_s = 0.0
+        self._base: dict[str, Totals] = {}
+        self._sums: dict[str, Floats] = {}
+        self._enter(0.0)
+        # At the start every board has its working temperature and every load average has settled.
+        self._temp_c = self.machine.heat_to_c.copy()
+        self._load = machine.load(self.machine)
+        self._base = self._first_totals()
+
+    # ------------------------------------------------------------ time
+
+    def advance_to(self, t_s: float) -> list[Said]:
+        """Move to `t_s` scenario seconds; return the lines that were written since the last call, in order."""
+        if t_s < self.t_s:
+            raise InternalError(f"the twin cannot go back from {self.t_s} to {t_s} s")
+        said: list[Said] = []
+        while True:
+            change = self._changes[0] if self._changes else np.inf
+            line = self._lines[0][0] if self._lines else np.inf
+            if min(change, line) > t_s:
+                break
+            if change <= line:
+                while self._changes and self._changes[0] == change:
+                    heapq.heappop(self._changes)
+                self._leave(change)
+                self._enter(change)
+            else:
+                said.extend(heapq.heappop(self._lines)[2]())
+        self.t_s = t_s
+        return said
+
+    def _schedule(self) -> None:
+        """Note every moment that the scenario itself says, and the lines that come with it."""
+        for kind in self._faults:
+            fault = kind.fault
+            end_s = fault.until_s if fault.until_s is not None else np.inf
+            first_s, last_s = kind.ramp()
+            ramp = np.arange(first_s, last_s, 1.0) if last_s > first_s else ()
+            moments = [0.0, *kind.changes(), *ramp, *((last_s,) if last_s > first_s else ())]
+            self._note(end_s, *(fault.at_s + float(age) for age in moments if fault.at_s + age < end_s))
+            for line in kind.lines:
+                age_s = kind.number(line.at) if isinstance(line.at, str) else line.at
+                if fault.at_s + age_s < end_s:
+                    self._say(fault.at_s + age_s, self._fault_line(kind, line, fault.at_s + age_s))
+        for override in self.overrides:
+            self._note(*override.moments())
+        for event in self.scenario.events:
+            if isinstance(event, LogLine):
+                self._say(event.at_s, self._scenario_line(event))
+
+    def _note(self, *moments: float) -> None:
+        for moment in moments:
+            if moment < np.inf:
+                heapq.heappush(self._changes, moment)
+
+    def _say(self, at_s: float, make: Callable[[], Iterable[Said]]) -> None:
+        heapq.heappush(self._lines, (at_s, next(self._order), make))
+
+    def _fault_line(self, kind: Kind, line: Line, at_s: float) -> Callable[[], Iterable[Said]]:
+        return lambda: self._writer.of_fault(kind, line, at_s)
+
+    def _place_line(self, line: Line, where: Place, at_s: float) -> Callable[[], Iterable[Said]]:
+        return lambda: self._writer.of_place(line, where, at_s, {})
+
+    def _scenario_line(self, event: LogLine) -> Callable[[], Iterable[Said]]:
+        rank = None
+        node = event.where.node
+        if event.sink == "job":
+            rank = max(0, event.where.index)
+            node = self.layout.jobs[event.where.name].nodes[rank // self.layout.gpu_shape[1]]
+        said = lines.Said(event.at_s, event.sink, self.layout.nodes[node], rank, event.line)
+        return lambda: (said,)
+
+    # ------------------------------------------------------------ state between two changes
+
+    def _enter(self, at_s: float) -> None:
+        """Work out the state that holds from `at_s` to the next change."""
+        effects = Effects(self.layout)
+        for kind in self._faults:
+            fault = kind.fault
+            # A moment is a sum of numbers like 300 and 0.2; its age must not fall short of the 0.2 that it stands for.
+            age_s = at_s - fault.at_s + 1e-9
+            if age_s >= 0 and (fault.until_s is None or at_s < fault.until_s):
+                kind.apply(effects, age_s)
+        self.effects = effects
+        for run in self.runs.values():
+            was_hung, was_ended = run.hung_since, run.ended_at
+            run.enter(at_s, effects)
+            if run.hung_since is not None and was_hung is None:
+                self._note(run.hung_since + WATCHDOG_S)
+            if run.ended_at is not None and was_ended is None:
+                self._end(run, run.ended_at)
+        self.machine = machine.machine(self.layout, effects, self.runs.values(), self.character_c)
+        for override in self.overrides:
+            override.force_rate(self.machine.rates, at_s)
+        for node, boot_s in effects.boots.items():
+            if self.boots.get(node) != boot_s:
+                self.boots[node] = boot_s
+                self._restart(node)
+        self._start_s = at_s
+        self._read_s = {shape: self._read_at(shape, at_s) for shape in (self.layout.gpu_shape, self.layout.port_shape)}
+
+    def _leave(self, at_s: float) -> None:
+        """Carry what has memory over to the next state."""
+        self._temp_c = self.temp_c(at_s)
+        self._load = self.load1(at_s)
+        for metric in self.machine.rates:
+            self._sums[metric] = self._sum(metric, at_s)
+
+    def _end(self, run: JobRun, at_s: float) -> None:
+        """Let a job die: its ranks go one node after the other, each with its lines, Slurm's step last."""
+        culprits = sorted(run.culprits) or [run.job.nodes[0]]
+        where = Place(self.layout.nodes[culprits[0]], "node", culprits[0])
+        delays = run.delay_s()
+        self._note(*(at_s + float(delay) for delay in delays))
+        shown = lines.WATCHDOG if run.by_watchdog else (lines.PEER_CLOSED, lines.PEER_LOST)
+        for number, line in enumerate(shown):
+            self._say(at_s + 0.2 + 0.3 * number, self._place_line(line, where, at_s + 0.2 + 0.3 * number))
+        last_s = at_s + float(delays.max()) + 12.0
+        self._say(last_s, self._place_line(lines.STEP_CANCELLED, where, last_s))
+
+    def _restart(self, node: int) -> None:
+        for metric, base in self._base.items():
+            base[node] = 0
+            if metric in self._sums:
+                self._sums[metric][node] = 0.0
+
+    def _first_totals(self) -> dict[str, Totals]:
+        totals = {}
+        for metrics, shape in ((GPU_COUNTERS, self.layout.gpu_shape), (PORT_COUNTERS, self.layout.port_shape)):
+            for metric in metrics:
+                size = {"ib_port_xmit_wait": 4e9, "ib_hw_out_of_sequence": 200.0}.get(metric, 0.0)
+                if metric in ("ib_port_xmit_data", "ib_port_rcv_data"):
+                    size = 2e15
+                elif metric in GPU_COUNTERS:
+                    size = 4e13 if self.layout.board.nvlink_gbps else 0.0
+                first = size * self.noise.uniform(f"first {metric}", shape)
+                old = self.effects.base.get(metric)
+                totals[metric] = (first if old is None else np.where(np.isnan(old), first, old)).astype(np.int64)
+        return totals
+
+    # ------------------------------------------------------------ readings with memory
+
+    def temp_c(self, at_s: float) -> Floats:
+        """Return the temperature of every GPU, without the sensor's noise."""
+        now = self.machine
+        return now.heat_to_c + (self._temp_c - now.heat_to_c) * np.exp(-(at_s - self._start_s) / now.heat_tau_s)
+
+    def load1(self, at_s: float) -> Floats:
+        """Return the load average of every node, without noise."""
+        goal = machine.load(self.machine) + self.effects.plus.get("load1", 0.0)
+        return np.asarray(goal + (self._load - goal) * np.exp(-(at_s - self._start_s) / LOAD_TAU_S))
+
+    def total(self, metric: str, at_s: float) -> Totals:
+        """Return the total of a counter at every GPU or port."""
+        base = self._base[metric]
+        if metric in self.machine.rates or metric in self._sums:
+            total = base + self._sum(metric, at_s).astype(np.int64)
+            if metric not in GPU_COUNTERS and not metric.endswith("_data"):
+                total = np.where(np.isin(base, PINNED), base, total)
+            return np.minimum(total, {**GPU_COUNTERS, **PORT_COUNTERS}[metric])
+        return base
+
+    def _sum(self, metric: str, at_s: float) -> Floats:
+        rate = self.machine.rates.get(metric)
+        sums = self._sums.get(metric)
+        if rate is None:
+            return np.zeros(self._base[metric].shape) if sums is None else sums
+        grown = rate * (self._read_at(rate.shape, at_s) - self._read_s[rate.shape])
+        return grown if sums is None else sums + grown
+
+    def _read_at(self, shape: tuple[int, ...], at_s: float) -> Floats:
+        return at_s + _JITTER_S * self.noise.smooth("counter time", shape, at_s)
+
+    # ------------------------------------------------------------ what is not a number of a column
+
+    def job_states(self) -> tuple[JobState, ...]:
+        """Return how each job stands."""
+        return tuple(run.state(self.t_s) for run in self.runs.values())
+
+    def slurm_state(self, node: int) -> str:
+        """Return Slurm's word for a node (by position): allocated, idle, down*, inval ..."""
+        forced = self.effects.slurm.get(node)
+        if forced is not None:
+            return forced
+        busy = any(run.ended_at is None and node in run.job.nodes for run in self.runs.values())
+        return "allocated" if busy else "idle"
+
+    def link(self, node: int) -> str:
+        """Return how a node can be reached: up, or power, hang, panic, silent."""
+        if any(override.silences(node, self.t_s) for override in self.overrides):
+            return "silent"
+        return self.effects.links.get(node, "up")
+
+    def probe_text(self, node: int, probe: str) -> str | None:
+        """Return what an on-demand probe prints on a node (by position), or None when the scenario does not say."""
+        name = self.layout.nodes[node]
+        for event in reversed(self._probes):
+            active = event.at_s <= self.t_s and (event.until_s is None or self.t_s < event.until_s)
+            if active and event.where.text == name and event.probe == probe:
+                return event.text
+        return self.effects.probes.get((name, probe))
+
+    def shown(self) -> dict[tuple[str, str], float | str | None]:
+        """Return (place, metric) -> value of what no column carries and a fault or the scenario gives."""
+        values = dict(self.effects.shown)
+        values.update(
+            {
+                (override.event.where.text, override.event.metric): override.event.value
+                for override in self.overrides
+                if override.scope is None and override.is_active(self.t_s)
+            }
+        )
+        return values

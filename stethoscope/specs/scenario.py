@@ -1,0 +1,375 @@
+"""Scenarios of the simulated fleet (`stethoscope.scenario/1`): the fleet, the jobs on it, and what happens when.
+
+Places, metrics, GPU models and fault kinds are checked against a Vocabulary, so that a typing mistake is an error with
+its position and not a scenario in which nothing happens.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import msgspec
+
+from stethoscope.errors import DataError, StethoscopeError, did_you_mean
+from stethoscope.model.ids import expand
+from stethoscope.specs.load import Loaded, Spec, convert, load
+from stethoscope.specs.place import FleetShape, Place, place
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from pathlib import Path
+
+SCHEMA = "stethoscope.scenario/1"
+
+Value = float | str | bool | None
+_Positive = Annotated[float, msgspec.Meta(gt=0)]
+_Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+_Time = float | str
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "ms": 0.001}
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A parameter of a fault kind: its default (None: not used unless given), its unit, and the words it may be."""
+
+    default: Value
+    unit: str = ""
+    """`s` takes durations such as `2m`; `bool` and `text` say themselves; anything else is a number."""
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FaultForm:
+    """What a scenario may say about one fault kind: the forms of its place and its parameters."""
+
+    targets: frozenset[str]
+    params: Mapping[str, Param]
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The words that a scenario may use."""
+
+    faults: Mapping[str, FaultForm]
+    metrics: Collection[str]
+    gpus: Collection[str]
+
+
+class Shares(Spec, frozen=True):
+    """How a healthy step of a job is spent; the four add up to 1."""
+
+    compute: _Share
+    comm: _Share
+    data: _Share
+    other: _Share
+
+
+class _JobForm(Spec, frozen=True):
+    id: str
+    nodes: str
+    step_time_s: _Positive
+    shares: Shares
+    samples_per_step: _Positive
+    framework: str = "pytorch"
+
+
+class Expect(Spec, frozen=True):
+    """What a correct diagnosis says; the twin never reads it."""
+
+    scope: Literal["global", "local", "none", "unknown"]
+    layer: str
+    root_cause: str
+    culprits: tuple[str, ...]
+    severity: Literal["P0", "P1", "P2", "info", "none"]
+    not_blamed: tuple[str, ...] = ()
+    detect_within: _Time | None = None
+    accept: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+
+
+class _SetForm(Spec, frozen=True):
+    where: str
+    metric: str
+    value: float | str | bool | None
+    ramp: _Time = 0.0
+
+
+class _LineForm(Spec, frozen=True):
+    where: str
+    line: str
+
+
+class _ProbeForm(Spec, frozen=True):
+    where: str
+    probe: str
+    text: str
+
+
+class _EventForm(Spec, frozen=True):
+    at: _Time
+    until: _Time | None = None
+    fault: str | None = None
+    where: str | None = None
+    params: dict[str, float | str | bool | None] = msgspec.field(default_factory=dict)
+    set: _SetForm | None = None
+    kernel_log: _LineForm | None = None
+    job_log: _LineForm | None = None
+    probe_output: _ProbeForm | None = None
+
+
+class _Form(Spec, frozen=True):
+    schema: Literal["stethoscope.scenario/1"]
+    id: str
+    title: str
+    duration: _Time
+    fleet: FleetShape
+    source: str = "constructed"
+    seed: Annotated[int, msgspec.Meta(ge=0)] = 0
+    jobs: tuple[_JobForm, ...] = ()
+    events: tuple[_EventForm, ...] = ()
+    background: tuple[_EventForm, ...] = ()
+    expect: Expect | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A synchronous training job: one rank a GPU, in the order of `nodes` (positions in the fleet)."""
+
+    id: str
+    nodes: tuple[int, ...]
+    step_time_s: float
+    shares: Shares
+    samples_per_step: float
+    framework: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A cause: of `kind`, at `where`, from `at_s` until `until_s` (None: to the end), all parameters filled in."""
+
+    at_s: float
+    until_s: float | None
+    kind: str
+    where: Place
+    params: Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class SetValue:
+    """What is reported for `metric` at `where`, whatever the model says; None is Missing."""
+
+    at_s: float
+    until_s: float | None
+    where: Place
+    metric: str
+    value: float | str | None
+    ramp_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line of the kernel of a node or of the log of a rank; `sink` is kernel or job."""
+
+    at_s: float
+    sink: str
+    where: Place
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeOutput:
+    """What an on-demand probe prints at `where`."""
+
+    at_s: float
+    until_s: float | None
+    where: Place
+    probe: str
+    text: str
+
+
+Event = Fault | SetValue | LogLine | ProbeOutput
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A scenario that fits together."""
+
+    id: str
+    title: str
+    source: str
+    seed: int
+    duration_s: float
+    fleet: FleetShape
+    jobs: tuple[Job, ...]
+    events: tuple[Event, ...]
+    """Those of `background` first, then by their place in the file."""
+    expect: Expect | None
+
+
+def load_scenario(path: Path, words: Vocabulary) -> Scenario:
+    """Return the scenario in the file at `path`; raises DataError with file, line and column."""
+    return read_scenario(load(path), words)
+
+
+def read_scenario(loaded: Loaded, words: Vocabulary) -> Scenario:
+    """Return the scenario in a loaded file; raises DataError with file, line and column."""
+    form = convert(loaded, _Form)
+    if form.fleet.gpu not in words.gpus:
+        known = f"{did_you_mean(form.fleet.gpu, words.gpus)} known: {', '.join(sorted(words.gpus))}"
+        raise loaded.error(f'unknown GPU "{form.fleet.gpu}"{known}', "fleet", "gpu")
+    nodes = {name: position for position, name in enumerate(form.fleet.node_names())}
+    for node in form.fleet.drift:
+        if node not in nodes:
+            raise loaded.error(f'no node "{node}" in this fleet of {form.fleet.nodes}', "fleet", "drift", node)
+    jobs = tuple(_job(loaded, job, number, nodes) for number, job in enumerate(form.jobs))
+    reader = _Events(loaded, form, nodes, jobs, words)
+    return Scenario(
+        id=form.id,
+        title=form.title,
+        source=form.source,
+        seed=form.seed,
+        duration_s=reader.seconds(form.duration, "duration"),
+        fleet=form.fleet,
+        jobs=jobs,
+        events=(*reader.events("background", form.background), *reader.events("events", form.events)),
+        expect=form.expect,
+    )
+
+
+def seconds(value: float | str) -> float:
+    """Return a duration such as `20m`, `90s`, `1h`, `1.5` in seconds; ValueError for anything else."""
+    if not isinstance(value, str):
+        if value < 0:
+            raise ValueError(f"{value:g} is negative")
+        return float(value)
+    match = _DURATION.fullmatch(value.strip())
+    if match is None:
+        raise ValueError(f'"{value}" is not a duration such as 90s, 20m or 1h')
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def _job(loaded: Loaded, form: _JobForm, number: int, nodes: Mapping[str, int]) -> Job:
+    shares = form.shares
+    if abs(shares.compute + shares.comm + shares.data + shares.other - 1) > 0.005:
+        raise loaded.error("the shares do not add up to 1", "jobs", number, "shares")
+    try:
+        names = expand(form.nodes)
+    except StethoscopeError as error:
+        raise loaded.error(str(error), "jobs", number, "nodes") from error
+    for name in names:
+        if name not in nodes:
+            raise loaded.error(f'no node "{name}" in this fleet of {len(nodes)}', "jobs", number, "nodes")
+    return Job(
+        id=form.id,
+        nodes=tuple(nodes[name] for name in names),
+        step_time_s=form.step_time_s,
+        shares=shares,
+        samples_per_step=form.samples_per_step,
+        framework=form.framework,
+    )
+
+
+class _Events:
+    """Reads the events of one file."""
+
+    def __init__(
+        self, loaded: Loaded, form: _Form, nodes: Mapping[str, int], jobs: tuple[Job, ...], words: Vocabulary
+    ) -> None:
+        self._loaded = loaded
+        self._fleet = form.fleet
+        self._nodes = nodes
+        self._jobs = {job.id: job for job in jobs}
+        self._words = words
+
+    def seconds(self, value: float | str, *path: str | int) -> float:
+        try:
+            return seconds(value)
+        except ValueError as error:
+            raise self._loaded.error(str(error), *path) from error
+
+    def events(self, section: str, forms: tuple[_EventForm, ...]) -> list[Event]:
+        return [self._event(form, section, number) for number, form in enumerate(forms)]
+
+    def _event(self, form: _EventForm, *path: str | int) -> Event:
+        at_s = self.seconds(form.at, *path, "at")
+        until_s = None if form.until is None else self.seconds(form.until, *path, "until")
+        if until_s is not None and until_s <= at_s:
+            raise self._loaded.error("until is not after at", *path, "until")
+        forms = ("fault", "set", "kernel_log", "job_log", "probe_output")
+        given = [name for name in forms if getattr(form, name) is not None]
+        if len(given) != 1:
+            raise self._loaded.error(f"an event is one of {', '.join(forms)}; this one has {len(given)} of them", *path)
+        if given[0] != "fault":
+            for name in ("where", "params"):
+                if getattr(form, name):
+                    raise DataError(f'"{name}" belongs to a fault', where=self._loaded.where_key(*path, name))
+        if form.set is not None:
+            return self._set(form.set, at_s, until_s, *path, "set")
+        if form.probe_output is not None:
+            place = self._place(form.probe_output.where, *path, "probe_output", "where")
+            return ProbeOutput(at_s, until_s, place, form.probe_output.probe, form.probe_output.text)
+        line = form.kernel_log or form.job_log
+        if line is not None:
+            place = self._place(line.where, *path, given[0], "where")
+            needed = {"node"} if form.kernel_log else {"job", "rank"}
+            if place.form not in needed:
+                raise self._loaded.error(f'"{place.text}" has no such log', *path, given[0], "where")
+            return LogLine(at_s, given[0].split("_")[0], place, line.line)
+        return self._fault(form, at_s, until_s, *path)
+
+    def _set(self, form: _SetForm, at_s: float, until_s: float | None, *path: str | int) -> SetValue:
+        if form.metric not in self._words.metrics:
+            near = did_you_mean(form.metric, self._words.metrics)
+            raise self._loaded.error(f'unknown metric "{form.metric}"{near}', *path, "metric")
+        value = float(form.value) if isinstance(form.value, bool) else form.value
+        place = self._place(form.where, *path, "where")
+        return SetValue(at_s, until_s, place, form.metric, value, self.seconds(form.ramp, *path, "ramp"))
+
+    def _fault(self, form: _EventForm, at_s: float, until_s: float | None, *path: str | int) -> Fault:
+        kind = form.fault or ""
+        known = self._words.faults.get(kind)
+        if known is None:
+            near = did_you_mean(kind, self._words.faults)
+            listed = ", ".join(sorted(self._words.faults))
+            raise self._loaded.error(f'unknown fault kind "{kind}"{near} known kinds: {listed}', *path, "fault")
+        if form.where is None:
+            raise self._loaded.error('a fault needs "where"', *path)
+        place = self._place(form.where, *path, "where")
+        if place.form not in known.targets:
+            forms = ", ".join(sorted(known.targets))
+            raise self._loaded.error(f'{kind} is not for "{place.text}"; it takes: {forms}', *path, "where")
+        params: dict[str, Value] = {name: param.default for name, param in known.params.items()}
+        for name, value in form.params.items():
+            if name not in known.params:
+                near = did_you_mean(name, known.params)
+                where = self._loaded.where_key(*path, "params", name)
+                raise DataError(f'{kind} has no parameter "{name}"{near}', where=where)
+            params[name] = self._param(known.params[name], value, *path, "params", name)
+        return Fault(at_s, until_s, kind, place, {n: _seconds_of(known.params[n], v) for n, v in params.items()})
+
+    def _param(self, param: Param, value: Value, *path: str | int) -> Value:
+        if value is None and param.default is None:
+            return None
+        if param.unit == "s" and isinstance(value, int | float | str) and not isinstance(value, bool):
+            return self.seconds(value, *path)
+        if param.unit in ("bool", "text"):
+            if not isinstance(value, bool if param.unit == "bool" else str):
+                raise self._loaded.error(f"expected {'true or false' if param.unit == 'bool' else 'text'}", *path)
+            if param.words and value not in param.words:
+                raise self._loaded.error(f'"{value}" is not one of {", ".join(param.words)}', *path)
+            return value
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self._loaded.error("expected a number", *path)
+        return float(value)
+
+    def _place(self, text: str, *path: str | int) -> Place:
+        try:
+            return place(text, self._fleet, self._nodes, self._jobs)
+        except ValueError as error:
+            raise self._loaded.error(str(error), *path) from error
+
+
+def _seconds_of(param: Param, value: Value) -> Value:
+    return seconds(value) if param.unit == "s" and isinstance(value, str) else value
