@@ -1,0 +1,121 @@
+"""The options that say which nodes a verb looks at, the same for every verb, and the source they mean."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stethoscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stethoscope.clock import Clock
+    from stethoscope.collect.local import LocalSource
+    from stethoscope.collect.ssh import SshSource
+    from stethoscope.specs.fleet import Fleet
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """What the command line says about the nodes and how to reach them."""
+
+    hosts: str | None = None
+    fleet: str | None = None
+    user: str | None = None
+    port: int | None = None
+    identity: str | None = None
+    known_hosts: str | None = None
+    accept_new: bool = False
+    interval: str | None = None
+    ssh_config: str | None = None
+
+
+_OPTIONS = (
+    click.option("--hosts", metavar="SET", help="Nodes to watch, such as 'gpu[001-064],login1'."),
+    click.option("--fleet", metavar="FILE", help="Fleet file that lists the nodes."),
+    click.option("--user", metavar="NAME", help="User to log in as."),
+    click.option("--port", metavar="N", type=click.IntRange(1, 65535), help="SSH port of the nodes."),
+    click.option("--identity", metavar="FILE", help="Private key to offer first."),
+    click.option("--known-hosts", metavar="FILE", help="Host keys to trust, instead of ~/.ssh/known_hosts."),
+    click.option("--accept-new", is_flag=True, help="Record unknown host keys; a changed one is still refused."),
+    click.option("--interval", metavar="TIME", help="Time between two frames of a node: 2s, 500ms. [2s; 5s above 256]"),
+    click.option("--ssh-config", metavar="FILE", help="SSH client configuration, instead of the usual files."),
+)
+
+
+def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of the source; it gets them as one argument, `source`."""
+
+    @functools.wraps(function)
+    def with_source(*args: Any, **options: Any) -> Any:
+        given = {name: options.pop(name) for name in SourceOptions.__dataclass_fields__}
+        return function(*args, source=SourceOptions(**given), **options)
+
+    decorated: Callable[..., Any] = with_source
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated
+
+
+def open_source(
+    options: SourceOptions, clock: Clock, *, on_settled: Callable[[], None] | None = None
+) -> SshSource | LocalSource:
+    """Return the source that the options mean, not yet running: a fleet over SSH, or this machine when none is named.
+
+    Raises UsageError (exit 64) for options that do not fit together, DataError (65) for a fleet file that is broken or
+    names no node. `on_settled` is called once, when every node has been live or has failed for the first time.
+    """
+    from stethoscope.specs.fleet import TICK_S, Fleet, parse_interval, read_fleet
+
+    if options.hosts is not None and options.fleet is not None:
+        raise UsageError("--hosts and --fleet both say which nodes to watch: give one")
+    try:
+        tick_s = None if options.interval is None else parse_interval(options.interval)
+    except ValueError as error:
+        raise UsageError(f"--interval: {error}") from None
+    if options.hosts is None and options.fleet is None:
+        _only_for_ssh(options)
+        from stethoscope.collect.local import LocalSource
+
+        return LocalSource(clock, tick_s=tick_s or TICK_S, on_settled=on_settled)
+    from stethoscope.collect.ssh import SshSource
+
+    fleet = Fleet.from_hosts(options.hosts) if options.hosts is not None else read_fleet(options.fleet or "")
+    return SshSource(
+        _with_options(fleet, options, tick_s),
+        clock,
+        accept_new=options.accept_new,
+        ssh_config=options.ssh_config,
+        on_settled=on_settled,
+    )
+
+
+def _only_for_ssh(options: SourceOptions) -> None:
+    given = {
+        "--user": options.user,
+        "--port": options.port,
+        "--identity": options.identity,
+        "--known-hosts": options.known_hosts,
+        "--accept-new": options.accept_new or None,
+        "--ssh-config": options.ssh_config,
+    }
+    for name, value in given.items():
+        if value is not None:
+            raise UsageError(f"{name} is about SSH: say which nodes with --hosts or --fleet")
+
+
+def _with_options(fleet: Fleet, options: SourceOptions, tick_s: float | None) -> Fleet:
+    """Return the fleet with what the command line says in place of what its file says."""
+    said = {
+        "user": options.user,
+        "port": options.port,
+        "identity_file": options.identity,
+        "known_hosts": options.known_hosts,
+        "tick_s": tick_s,
+    }
+    changes: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+    return replace(fleet, nodes=tuple(replace(node, **changes) for node in fleet.nodes)) if changes else fleet
