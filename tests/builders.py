@@ -120,6 +120,8 @@ def fleet(
     )
     for node in built:
         _put(snapshot, node.name, "node_data_age", ages.get(node.name, 1.0))
+        for count in ("gpu_count", "gpu_count_pci"):
+            _put(snapshot, node.name, count, gpus)
         if node.link.state.is_pending:
             _put_all(snapshot, node.name, Reason.WAITING)
         elif not node.link.state.is_live:

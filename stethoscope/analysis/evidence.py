@@ -1,0 +1,280 @@
+"""What a finding says: its summary, filled in, and the facts that it rests on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stethoscope.analysis.conditions import matches
+from stethoscope.analysis.windows import TRUE
+from stethoscope.clock import iso
+from stethoscope.model.finding import Fact
+from stethoscope.model.metric import Kind, Metric, Missing, Reason, Scope
+from stethoscope.specs.condition import Absent, Against, Compare, Leaf, LinkIs, XidSeen, leaves
+from stethoscope.specs.rule import Rule, fill, first_metric, placeholders
+
+if TYPE_CHECKING:
+    from stethoscope.analysis.conditions import Evaluator, Moment
+    from stethoscope.model.event import LogEvent
+
+XID_SHOWN_S = 3600.0
+"""An Xid that is older than this is not quoted beside another finding."""
+_AT_MOST = {">": "at most", ">=": "below", "<": "at least", "<=": "above", "!=": "", "==": "not"}
+
+
+def quantity(metric: Metric, value: float, unit: str | None = None) -> str:
+    """Return a value with its unit, as people write it: `1410 MHz`, `41/s`, `Down`, `HW thermal, power brake`."""
+    if metric.bitmask:
+        names = [word for bit, word in metric.words if int(value) & bit]
+        unnamed = int(value) & ~sum(bit for bit, _ in metric.words)
+        return ", ".join([*names, *([hex(unnamed)] if unnamed else [])]) or "none"
+    word = dict(metric.words).get(int(value)) if metric.words and value == int(value) else None
+    if word is not None:
+        return word
+    unit = metric.shown_unit if unit is None else unit
+    unit = {"C": "°C", "bool": "", "code": "", "state": ""}.get(unit, unit)
+    return f"{number(value)}{'' if unit.startswith('/') or not unit else ' '}{unit}"
+
+
+def number(value: float) -> str:
+    """Return a number with at most three digits that matter: 1410, 41.2, 0.033."""
+    if value == int(value) or abs(value) >= 100:
+        return f"{value:.0f}"
+    return f"{value:.1f}".removesuffix(".0") if abs(value) >= 10 else f"{value:.2g}"
+
+
+class Writer:
+    """Writes the texts and facts of one rule's findings at one moment."""
+
+    def __init__(self, rule: Rule, moment: Moment, evaluator: Evaluator) -> None:
+        """Read values through `evaluator`, which has just evaluated the rule."""
+        self._rule = rule
+        self._moment = moment
+        self._evaluator = evaluator
+        self.headline = rule.summary.split(" · ", 1)[0]
+        """First part of the summary, before it is filled."""
+        self.is_same_everywhere = not placeholders(self.headline)
+
+    def place(self, row: int) -> str:
+        """Return the id of the place at `row` of the rule's scope."""
+        node = self._moment.snapshot.nodes[self.node(row)]
+        return self._moment.snapshot.place(node, self._rule.scope, self._position(row))
+
+    def node(self, row: int) -> int:
+        """Return the index of the node of `row`."""
+        return int(self._moment.layout.owner[self._rule.scope][row])
+
+    def _position(self, row: int) -> int:
+        return int(self._moment.layout.position[self._rule.scope][row])
+
+    def text(self, template: str, row: int, since: float) -> str:
+        """Return `template` (a summary, a headline, an action's message) filled with what is known at `row`."""
+        return fill(template, lambda name: self._value(name, row, since))
+
+    def _value(self, name: str, row: int, since: float) -> str | None:
+        node = self._moment.snapshot.nodes[self.node(row)]
+        if name == "value":
+            metric = first_metric(self._rule)
+            value = None if metric is None else self._number(self._first_compare(), row)
+            return None if value is None else number(value)
+        if name == "node_id":
+            return node.name
+        if name == "place":
+            return self.place(row)
+        if name == "device":
+            return self.place(row).partition("/")[2] or node.name
+        if name == "timestamp":
+            return iso(since)
+        if name == "link":
+            return node.link.state.value
+        if name == "detail":
+            return node.link.detail or None
+        if name == "xid":
+            codes = sorted({event.xid for event in self._xids(row) if event.xid is not None})
+            return f"Xid {', '.join(map(str, codes))}" if codes else None
+        if name == "peers":
+            return self._peers(row)
+        if name == "total":
+            return self._total(row)
+        return self._shown(name, row)
+
+    def _leaves(self) -> list[tuple[Leaf, bool]]:
+        more = leaves(self._rule.more_sure) if self._rule.more_sure is not None else ()
+        return [*leaves(self._rule.trigger), *more]
+
+    def _first_compare(self) -> Compare:
+        return next(leaf for leaf, _ in leaves(self._rule.trigger) if isinstance(leaf, Compare))
+
+    def _own_row(self, scope: Scope, row: int) -> int:
+        """Return the row of `scope` that stands for `row` of the rule's scope."""
+        return row if scope is self._rule.scope else self.node(row)
+
+    def _number(self, leaf: Compare | Against, row: int) -> float | None:
+        _, values = self._evaluator.leaf(leaf, self._moment)
+        assert values is not None
+        value = float(values[self._own_row(self._moment.catalogue[leaf.metric].scope, row)])
+        return None if np.isnan(value) else value
+
+    def _shown(self, name: str, row: int) -> str | None:
+        metric = self._moment.catalogue[name]
+        for leaf, _ in self._leaves():
+            if isinstance(leaf, Compare) and leaf.metric == name and leaf.aggregate != "last":
+                value = self._number(leaf, row)
+                unit = metric.unit if leaf.aggregate == "delta" else None
+                return None if value is None else quantity(metric, value, unit)
+        table, column = self._moment.table(name)
+        if column is None:
+            return None
+        found = table.get(name, self._own_row(table.scope, row))
+        if isinstance(found, Missing):
+            return None
+        return quantity(metric, found * (metric.rate_scale if metric.kind is Kind.COUNTER else 1.0))
+
+    def _total(self, row: int) -> str | None:
+        """Return the raw total of the first counter whose condition is true at `row`."""
+        for leaf, _ in self._leaves():
+            if isinstance(leaf, Absent | Compare) and self._is_true(leaf, row):
+                table, column = self._moment.table(leaf.metric)
+                if column is not None and leaf.metric in table.counter_index:
+                    own = self._own_row(table.scope, row)
+                    return str(int(table.totals[table.counter_index[leaf.metric], own]))
+        return None
+
+    def _is_true(self, leaf: Leaf, row: int) -> bool:
+        verdicts, _ = self._evaluator.leaf(leaf, self._moment)
+        scope = Scope.NODE if isinstance(leaf, LinkIs) else Scope.GPU
+        if isinstance(leaf, Compare | Against | Absent):
+            scope = self._moment.catalogue[leaf.metric].scope
+        return bool(verdicts[self._own_row(scope, row)] == TRUE)
+
+    def _peers(self, row: int) -> str | None:
+        against = next((leaf for leaf, _ in self._leaves() if isinstance(leaf, Against)), None)
+        if against is None:
+            return None
+        median = self._median(against.metric, against.of, row)
+        return None if median is None else quantity(self._moment.catalogue[against.metric], median)
+
+    def _median(self, metric: str, of: str, row: int) -> float | None:
+        medians = self._moment.medians(metric, of)
+        median = float(medians[self._own_row(self._moment.catalogue[metric].scope, row)])
+        return None if np.isnan(median) else median
+
+    def _xids(self, row: int) -> list[LogEvent]:
+        if self._rule.scope is not Scope.GPU:
+            return []
+        asked = [leaf for leaf, positive in leaves(self._rule.trigger) if isinstance(leaf, XidSeen) and positive]
+        asked = asked or [XidSeen((), XID_SHOWN_S)]
+        events = self._moment.xids().get(row, [])
+        return [event for event in events if any(matches(leaf, event, self._moment.wall) for leaf in asked)]
+
+    def began(self, row: int, since: float) -> float:
+        """Return when the condition at `row` became true: what the link or the kernel log says is more exact than the
+        moment at which it was noticed."""
+        for leaf, positive in leaves(self._rule.trigger):
+            if isinstance(leaf, LinkIs) and positive:
+                link = self._moment.snapshot.nodes[self.node(row)].link
+                return min(since, link.since) if link.state in leaf.states else since
+            if isinstance(leaf, XidSeen) and positive:
+                times = [event.at for event in self._xids(row)]
+                return min([since, *times])
+        return since
+
+    def facts(self, row: int) -> list[Fact]:
+        """Return what the finding at `row` rests on: the conditions that are true, then what the rule quotes."""
+        facts: list[Fact] = []
+        quoted: set[str] = set()
+        for leaf, positive in self._leaves():
+            fact = self._fact(leaf, row) if positive else None
+            if fact is not None and fact.fact not in quoted:
+                quoted.add(fact.fact)
+                facts.append(fact)
+        for name in self._rule.evidence:
+            fact = self._quote(name, row)
+            if fact is not None and name not in quoted:
+                facts.append(fact)
+        if "xid" not in quoted:
+            facts += [self._xid_fact(event, row) for event in self._xids(row)[-1:]]
+        return facts
+
+    def _fact(self, leaf: Leaf, row: int) -> Fact | None:
+        if isinstance(leaf, XidSeen):
+            events = [event for event in self._xids(row) if matches(leaf, event, self._moment.wall)]
+            return self._xid_fact(events[-1], row) if events else None
+        if not self._is_true(leaf, row):
+            return None
+        if isinstance(leaf, LinkIs):
+            link = self._moment.snapshot.nodes[self.node(row)].link
+            value = f"{link.state.value}: {link.detail}" if link.detail else link.state.value
+            name = self._moment.snapshot.nodes[self.node(row)].name
+            return Fact("link", value, "live", name, iso(link.since), "link")
+        if isinstance(leaf, Absent):
+            return self._made(leaf.metric, self._reason(leaf.metric, row), "a value", row)
+        value_or_none = self._number(leaf, row)
+        if isinstance(leaf, Against):
+            median = self._median(leaf.metric, leaf.of, row)
+            metric = self._moment.catalogue[leaf.metric]
+            expected = "" if median is None else f"peers {quantity(metric, median)}"
+            return self._made(leaf.metric, self._plain(metric, value_or_none), expected, row)
+        return self._compared(leaf, value_or_none, row)
+
+    def _compared(self, leaf: Compare, value: float | None, row: int) -> Fact:
+        metric = self._moment.catalogue[leaf.metric]
+        unit = metric.unit if leaf.aggregate == "delta" else None
+        threshold: float | None
+        if isinstance(leaf.threshold, float):
+            threshold = leaf.threshold
+        elif leaf.threshold == "expected":
+            threshold = self._moment.snapshot.nodes[self.node(row)].expected_gpus
+        else:
+            other = self._moment.values(leaf.threshold)[self._own_row(metric.scope, row)]
+            threshold = None if np.isnan(other) else float(other)
+        if threshold is None:
+            expected = ""
+        elif leaf.operator == "has":
+            expected = f"not {quantity(metric, threshold)}"
+        else:
+            expected = f"{_AT_MOST[leaf.operator]} {quantity(metric, threshold, unit)}".strip()
+        name = leaf.metric if leaf.aggregate == "last" else f"{leaf.metric} {leaf.aggregate} {leaf.window_s:g} s"
+        return self._made(name, self._plain(metric, value), expected, row)
+
+    def _plain(self, metric: Metric, value: float | None) -> float | str | None:
+        """Return the value of a fact: a number, or the word of a state."""
+        if value is None:
+            return None
+        if metric.words:
+            return quantity(metric, value)
+        return int(value) if value == int(value) else float(f"{value:.4g}")
+
+    def _quote(self, name: str, row: int) -> Fact | None:
+        metric = self._moment.catalogue[name]
+        table, column = self._moment.table(name)
+        if column is None:
+            return None
+        own = self._own_row(table.scope, row)
+        found = table.get(name, own)
+        if isinstance(found, Missing):
+            quiet = found.reason in (Reason.UNSUPPORTED, Reason.WAITING)
+            return None if quiet else self._made(name, str(found), "", row)
+        value = found * (metric.rate_scale if metric.kind is Kind.COUNTER else 1.0)
+        expected = ""
+        if metric.warn is not None and metric.worse != "none":
+            expected = f"{'below' if metric.worse == 'high' else 'above'} {quantity(metric, metric.warn)}"
+        elif not metric.words:
+            median = self._median(name, "model", row)
+            expected = "" if median is None else f"peers {quantity(metric, median)}"
+        return self._made(name, self._plain(metric, value), expected, row)
+
+    def _reason(self, name: str, row: int) -> str:
+        table, _ = self._moment.table(name)
+        return str(table.get(name, self._own_row(table.scope, row)))
+
+    def _made(self, name: str, value: float | str | None, expected: str, row: int) -> Fact:
+        node = self._moment.snapshot.nodes[self.node(row)]
+        metric = self._moment.catalogue[name.split(" ", 1)[0]]
+        where = node.name if metric.scope is Scope.NODE else self.place(row)
+        wall = self._moment.wall if node.frame_wall is None else node.frame_wall
+        return Fact(name, value, expected, where, iso(wall), "console" if metric.tier == "console" else "probe")
+
+    def _xid_fact(self, event: LogEvent, row: int) -> Fact:
+        return Fact("xid", event.text, "none", self.place(row), iso(event.at), "kernel log")

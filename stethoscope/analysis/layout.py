@@ -1,0 +1,95 @@
+"""Which row of which table belongs to which node, as arrays, so that a rule is evaluated on all rows at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from stethoscope.model.metric import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from stethoscope.model.fleet import FleetSnapshot, Node
+
+Numbers = npt.NDArray[np.int64]
+
+
+class Layout:
+    """Owner and position of every row; made again only when the inventory of a node changed."""
+
+    def __init__(self, snapshot: FleetSnapshot) -> None:
+        """Read the inventory of every node."""
+        self._nodes = snapshot.nodes
+        self.owner: dict[Scope, Numbers] = {}
+        """Index of the node of each row, -1 for rows that belong to none."""
+        self.position: dict[Scope, Numbers] = {}
+        """Position of each row within the inventory of its node."""
+        for scope, table in snapshot.tables.items():
+            rows = table.values.shape[1]
+            first = np.array([snapshot.rows(node, scope).start for node in self._nodes], dtype=np.int64)
+            count = np.array([len(snapshot.rows(node, scope)) for node in self._nodes], dtype=np.int64)
+            within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+            at = np.repeat(first, count) + within
+            self.owner[scope] = np.full(rows, -1, dtype=np.int64)
+            self.position[scope] = np.full(rows, -1, dtype=np.int64)
+            self.owner[scope][at] = np.repeat(np.arange(len(self._nodes)), count)
+            self.position[scope][at] = within
+        self._groups: dict[tuple[Scope, str], Numbers] = {}
+
+    def fits(self, snapshot: FleetSnapshot) -> bool:
+        """Tell whether `snapshot` has the same rows."""
+        return (
+            len(snapshot.nodes) == len(self._nodes)
+            and all(
+                old is new
+                or (
+                    old.gpu_first == new.gpu_first
+                    and old.port_first == new.port_first
+                    and (old.gpus is new.gpus or old.gpus == new.gpus)
+                    and (old.ports is new.ports or old.ports == new.ports)
+                )
+                for old, new in zip(self._nodes, snapshot.nodes, strict=True)
+            )
+            and all(len(self.owner[scope]) == table.values.shape[1] for scope, table in snapshot.tables.items())
+        )
+
+    def changed(self, scope: Scope, before: Layout | None) -> npt.NDArray[np.bool_]:
+        """Return which rows of `scope` stand for something else than in the layout `before`."""
+        owner, position = self.owner[scope], self.position[scope]
+        changed = np.ones(len(owner), dtype=bool)
+        if before is not None:
+            kept = min(len(owner), len(before.owner[scope]))
+            same = (owner[:kept] == before.owner[scope][:kept]) & (position[:kept] == before.position[scope][:kept])
+            changed[:kept] = ~same
+        return changed
+
+    def groups(self, scope: Scope, of: str) -> Numbers:
+        """Return the number of the group of comparable rows of each row: of the same model, name, node, or all."""
+        key = (scope, of)
+        if key not in self._groups:
+            self._groups[key] = self._make_groups(scope, of)
+        return self._groups[key]
+
+    def _make_groups(self, scope: Scope, of: str) -> Numbers:
+        owner = self.owner[scope]
+        if of == "node":
+            return owner
+        if of == "fleet" or scope is Scope.NODE:
+            return np.where(owner >= 0, 0, -1)
+        numbers: dict[Hashable, int] = {}
+        groups = np.full(len(owner), -1, dtype=np.int64)
+        for row in np.flatnonzero(owner >= 0):
+            kind = _kind(self._nodes[owner[row]], scope, int(self.position[scope][row]), of)
+            groups[row] = numbers.setdefault(kind, len(numbers))
+        return groups
+
+
+def _kind(node: Node, scope: Scope, position: int, of: str) -> Hashable:
+    if scope is Scope.GPU:
+        gpu = node.gpus[position]
+        return gpu.name if of == "model" else gpu.index
+    port = node.ports[position]
+    return port.layer if of == "model" else (port.device, port.port)

@@ -1,0 +1,39 @@
+"""Comparison with peers: the median of each group of rows, for all groups at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from stethoscope.model.fleet import Floats
+
+LEAST_PEERS = 4
+"""A group with fewer values than this says nothing about what is normal."""
+
+Groups = npt.NDArray[np.int64]
+
+
+def group_medians(values: Floats, groups: Groups, least: int = LEAST_PEERS) -> Floats:
+    """Return for each row the median of its group's values, NaN where the group has fewer than `least` of them.
+
+    `values` has NaN where there is none; `groups` are numbers from 0, negative for rows of no group.
+    """
+    present = ~np.isnan(values) & (groups >= 0)
+    medians = np.full(len(values), np.nan)
+    if not present.any():
+        return medians
+    kept_values, kept_groups = values[present], groups[present]
+    order = np.lexsort((kept_values, kept_groups))
+    ordered = kept_values[order]
+    counts = np.bincount(kept_groups, minlength=int(groups.max()) + 1)
+    starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
+    known = np.flatnonzero(counts >= least)
+    low = ordered[starts[known] + (counts[known] - 1) // 2]
+    high = ordered[starts[known] + counts[known] // 2]
+    by_group = np.full(len(counts), np.nan)
+    by_group[known] = (low + high) / 2
+    medians[groups >= 0] = by_group[groups[groups >= 0]]
+    return medians

@@ -1,0 +1,215 @@
+"""The rules engine: snapshots in, findings out. Pure but for what its windows and findings remember of the past."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stethoscope.analysis.conditions import SINGLE_LOOK_S, Evaluator, Moment
+from stethoscope.analysis.correlate import FOLD_ABOVE, UNFOLD_BELOW, units, visible
+from stethoscope.analysis.evidence import Writer
+from stethoscope.analysis.layout import Layout
+from stethoscope.analysis.windows import FALSE, TRUE, Flags, Verdicts, fitted
+from stethoscope.clock import iso
+from stethoscope.model.finding import Finding
+from stethoscope.model.ids import fold, node_of
+from stethoscope.specs.condition import longest_hold_s
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from stethoscope.model.fleet import FleetSnapshot, Floats
+    from stethoscope.model.metric import Metric
+    from stethoscope.specs.rule import Rule
+
+CLEAR_AFTER_S = 30.0
+"""A finding clears when its condition was false for this long."""
+KEEP_CLEARED_S = 600.0
+"""A cleared finding is still told for this long."""
+MAX_CLEARED = 1000
+GAP_S = 30.0
+"""After a longer pause between two snapshots nothing is known to have held through it."""
+MAX_EVIDENCE_PLACES = 3
+"""Places of one finding whose facts are quoted."""
+SINGLE_LOOK_CONFIDENCE = 0.8
+"""Factor on the confidence of a finding that was not watched for as long as its rule asks."""
+
+
+@dataclass(slots=True)
+class _State:
+    """What is remembered of one rule, by row of its scope."""
+
+    active: Flags = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    since: Floats = field(default_factory=lambda: np.empty(0))
+    """Wall seconds at which the condition became true."""
+    false_since: Floats = field(default_factory=lambda: np.empty(0))
+    """Monotonic seconds since when an active row has been false, NaN while it is not."""
+    folded: set[str] = field(default_factory=set)
+    """Headlines that are folded at present."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    finding: Finding
+    rule: int
+    rows: tuple[int, ...]
+
+
+class Engine:
+    """Evaluates rules on one snapshot after the other."""
+
+    def __init__(self, rules: Sequence[Rule], catalogue: Mapping[str, Metric], *, single_look: bool = False) -> None:
+        """With `single_look`, for an engine that sees a few seconds only, windows shrink to what can be seen and the
+        findings are less sure."""
+        self._rules = tuple(rules)
+        self._catalogue = catalogue
+        self._single_look = single_look
+        self._started: float | None = None
+        self._reset()
+
+    def _reset(self) -> None:
+        self._evaluator = Evaluator(self._catalogue, single_look=self._single_look)
+        for rule in self._rules:
+            self._evaluator.prepare(rule.trigger, rule.scope)
+            if rule.more_sure is not None:
+                self._evaluator.prepare(rule.more_sure, rule.scope)
+        self._states = [_State() for _ in self._rules]
+        self._layout: Layout | None = None
+        self._mono: float | None = None
+        self._shown: dict[str, _Shown] = {}
+        self._cleared: dict[str, tuple[float, Finding]] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory of the samples that windows keep."""
+        return self._evaluator.nbytes
+
+    def evaluate(self, snapshot: FleetSnapshot) -> tuple[Finding, ...]:
+        """Return every active finding and those cleared lately, the most urgent first; the time is the snapshot's.
+
+        A snapshot from before the last one, as after a jump in a recording, starts everything anew.
+        """
+        if self._mono is not None and snapshot.mono < self._mono:
+            self._reset()
+        layout = self._fit(snapshot)
+        gap_s = 0.0 if self._mono is None else snapshot.mono - self._mono
+        if gap_s > GAP_S:
+            self._evaluator.forget(samples=gap_s > KEEP_CLEARED_S)
+        self._mono = snapshot.mono
+        moment = Moment(snapshot, layout, self._catalogue)
+        self._evaluator.take(moment)
+        for rule, state in zip(self._rules, self._states, strict=True):
+            self._advance(rule, state, self._evaluator.verdicts(rule.trigger, rule.scope, moment), moment)
+        active = {rule.id: state.active for rule, state in zip(self._rules, self._states, strict=True)}
+        seen = visible(self._rules, active, layout)
+        shown: dict[str, _Shown] = {}
+        for number, rule in enumerate(self._rules):
+            if seen[rule.id].any():
+                shown.update(self._findings(number, seen[rule.id], moment))
+        self._clear(shown, moment)
+        findings = [*(entry.finding for entry in shown.values()), *(finding for _, finding in self._cleared.values())]
+        return tuple(sorted(findings, key=lambda f: (f.state != "active", f.severity.rank, f.since, f.id)))
+
+    def _fit(self, snapshot: FleetSnapshot) -> Layout:
+        if self._layout is not None and self._layout.fits(snapshot):
+            return self._layout
+        layout = Layout(snapshot)
+        changed = {scope: layout.changed(scope, self._layout) for scope in layout.owner}
+        self._evaluator.fit(changed)
+        for rule, state in zip(self._rules, self._states, strict=True):
+            flags = changed[rule.scope]
+            state.active = fitted(state.active, flags, False).astype(bool)
+            state.since = fitted(state.since, flags, np.nan).astype(np.float64)
+            state.false_since = fitted(state.false_since, flags, np.nan).astype(np.float64)
+        gone = {scope: set(np.flatnonzero(flags).tolist()) for scope, flags in changed.items()}
+        self._shown = {
+            id_: entry
+            for id_, entry in self._shown.items()
+            if not gone[self._rules[entry.rule].scope].intersection(entry.rows)
+        }
+        self._layout = layout
+        return layout
+
+    def _advance(self, rule: Rule, state: _State, verdicts: Verdicts, moment: Moment) -> None:
+        true = (verdicts == TRUE) & (moment.layout.owner[rule.scope] >= 0)
+        state.since[true & ~state.active] = moment.wall - self._watched_s(rule)
+        state.active |= true
+        if not state.active.any():
+            return
+        false = state.active & (verdicts == FALSE)
+        state.false_since[~false] = np.nan
+        state.false_since[false & np.isnan(state.false_since)] = moment.mono
+        state.active &= ~(moment.mono - state.false_since >= CLEAR_AFTER_S)
+
+    def _watched_s(self, rule: Rule) -> float:
+        """Return for how long the condition has been true when the rule raises its finding."""
+        held_s = longest_hold_s(rule.trigger)
+        return min(held_s, SINGLE_LOOK_S) if self._single_look else held_s
+
+    def _findings(self, number: int, flags: Flags, moment: Moment) -> dict[str, _Shown]:
+        rule, state = self._rules[number], self._states[number]
+        writer = Writer(rule, moment, self._evaluator)
+        rows = [int(row) for row in np.flatnonzero(flags)]
+        by_headline: dict[str, list[int]] = {}
+        for row in rows:
+            headline = writer.headline
+            if not writer.is_same_everywhere:
+                headline = writer.text(writer.headline, row, float(state.since[row]))
+            by_headline.setdefault(headline, []).append(row)
+        shown = {}
+        for headline, group in by_headline.items():
+            parts = units(rule, group, [writer.node(row) for row in group])
+            if len(parts) > FOLD_ABOVE or (headline in state.folded and len(parts) >= UNFOLD_BELOW):
+                state.folded.add(headline)
+                id_ = f"{rule.id}@fleet" if writer.is_same_everywhere else f"{rule.id}@fleet:{headline}"
+                shown[id_] = _Shown(self._made(id_, rule, state, group, headline, writer, moment), number, tuple(group))
+                continue
+            state.folded.discard(headline)
+            for part in parts:
+                place = writer.place(part[0])
+                id_ = f"{rule.id}@{node_of(place) if rule.per_node else place}"
+                text = writer.text(rule.summary, part[0], float(state.since[part[0]]))
+                shown[id_] = _Shown(self._made(id_, rule, state, part, text, writer, moment), number, tuple(part))
+        return shown
+
+    def _made(
+        self, id_: str, rule: Rule, state: _State, rows: list[int], summary: str, writer: Writer, moment: Moment
+    ) -> Finding:
+        places = tuple(writer.place(row) for row in rows)
+        facts = [fact for row in rows[:MAX_EVIDENCE_PLACES] for fact in writer.facts(row)]
+        confidence = rule.confidence
+        if rule.more_sure is not None:
+            surer = self._evaluator.verdicts(rule.more_sure, rule.scope, moment)
+            confidence = rule.sure if bool((surer[rows] == TRUE).any()) else confidence
+        if self._single_look and longest_hold_s(rule.trigger) > SINGLE_LOOK_S:
+            confidence *= SINGLE_LOOK_CONFIDENCE
+        began = min(writer.began(row, float(state.since[row])) for row in rows)
+        return Finding(
+            id=id_,
+            rule=rule.id,
+            severity=rule.severity,
+            where=places,
+            nodes=fold(dict.fromkeys(node_of(place) for place in places)),
+            since=iso(began),
+            summary=summary,
+            confidence=round(confidence, 3),
+            root_cause=rule.root_cause,
+            evidence=tuple(facts),
+        )
+
+    def _clear(self, shown: dict[str, _Shown], moment: Moment) -> None:
+        """Keep for a while what was shown and is no longer true; what is only hidden or folded now is not cleared."""
+        for id_, entry in self._shown.items():
+            if id_ not in shown and not self._states[entry.rule].active[list(entry.rows)].any():
+                at = moment.mono - moment.wall
+                ended = float(np.nanmax(self._states[entry.rule].false_since[list(entry.rows)])) - at
+                finding = replace(entry.finding, state="cleared", cleared_at=iso(ended))
+                self._cleared[id_] = (moment.mono, finding)
+        self._cleared = {
+            id_: (at, finding)
+            for id_, (at, finding) in list(self._cleared.items())[-MAX_CLEARED:]
+            if id_ not in shown and moment.mono - at < KEEP_CLEARED_S
+        }
+        self._shown = shown
