@@ -21,11 +21,25 @@ _REMEMBERED_LINES = 2_000
 class Known(Protocol):
     """What is known of a node before it is reached; what a source gives fits."""
 
-    name: str
-    rack: str
-    pod: str
-    tick_s: float
-    expected_gpus: int | None
+    @property
+    def name(self) -> str:
+        """Return the name that frames carry."""
+
+    @property
+    def rack(self) -> str:
+        """Return the rack, empty when it is not known."""
+
+    @property
+    def pod(self) -> str:
+        """Return the pod, empty when it is not known."""
+
+    @property
+    def tick_s(self) -> float:
+        """Return how often the node is asked to send, in seconds."""
+
+    @property
+    def expected_gpus(self) -> int | None:
+        """Return how many GPUs the node should have, None when nobody said."""
 
 
 class NodeState:

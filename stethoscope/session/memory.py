@@ -1,0 +1,54 @@
+"""Tuning of the garbage collector and of threads for thousands of connections.
+
+A full collection over the objects of 2,000 connections stops the loop for some 160 ms. These objects live as long as
+the session: once the nodes are connected they are frozen, and no collection looks at them again.
+"""
+
+from __future__ import annotations
+
+import gc
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+
+_THRESHOLDS = (20_000, 20, 50)
+_SETTLED_SHARE = 0.02
+"""Share of nodes still connecting at which the wave of connections is over."""
+_WORTH_FREEZING = 100
+"""Nodes that must have connected anew before it is worth freezing again."""
+
+
+class MemoryTuning:
+    """Raises the thresholds of the collector while a session runs and freezes what the connect wave has made."""
+
+    def __init__(self) -> None:
+        """Change nothing yet."""
+        self._before: tuple[int, int, int] | None = None
+        self._pending_since_freeze = 0
+        self._executor: ThreadPoolExecutor | None = None
+
+    def start(self, loop: asyncio.AbstractEventLoop, threads: int) -> None:
+        """Raise the thresholds, and give `loop` a default executor of `threads` threads, which ends with the loop."""
+        if self._before is None:
+            self._before = gc.get_threshold()
+            gc.set_threshold(*_THRESHOLDS)
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(threads, thread_name_prefix="session")
+            loop.set_default_executor(self._executor)
+
+    def tend(self, pending: int, nodes: int) -> None:
+        """Freeze when a wave of connections is over; `pending` nodes of `nodes` are still connecting."""
+        self._pending_since_freeze = max(self._pending_since_freeze, pending)
+        worth = min(_WORTH_FREEZING, nodes)
+        if worth and self._pending_since_freeze >= worth and pending <= nodes * _SETTLED_SHARE:
+            gc.freeze()
+            self._pending_since_freeze = 0
+
+    def stop(self) -> None:
+        """Put the collector back as it was."""
+        if self._before is not None:
+            gc.set_threshold(*self._before)
+            gc.unfreeze()
+            self._before = None

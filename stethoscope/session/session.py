@@ -1,0 +1,197 @@
+"""The session: owns time and state. A source puts raw lines and link states in; screens and verbs pull snapshots out.
+
+Everything runs in one event loop. A line that breaks parsing or folding costs itself and is counted; nothing that a
+node sends can end the session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from stethoscope.analysis.fold import FleetState
+from stethoscope.clock import SystemClock
+from stethoscope.parse.stream import ParseError, parse
+from stethoscope.session.memory import MemoryTuning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from stethoscope.clock import Clock
+    from stethoscope.collect.source import Source
+    from stethoscope.model.finding import Finding
+    from stethoscope.model.fleet import FleetSnapshot
+    from stethoscope.model.frame import Frame, Link
+    from stethoscope.model.metric import Metric
+
+TEND_S = 0.25
+"""How often requests for full frames and pushed changes go out."""
+REBUILD_S = 0.1
+"""A snapshot is not built again before this time has passed."""
+AGE_S = 1.0
+"""When nothing came, a snapshot is built again after this time, so that ages grow."""
+EVALUATE_S = 1.0
+"""How often the rules look at the fleet."""
+THREADS = 32
+"""Threads for name look-ups and connection options, which block; the default of five per core makes nodes wait."""
+
+
+class Rules(Protocol):
+    """What turns snapshots into findings."""
+
+    def evaluate(self, snapshot: FleetSnapshot) -> tuple[Finding, ...]:
+        """Return the active findings and those cleared lately, the most urgent first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happened since the last push: everything else is pulled."""
+
+    findings: tuple[Finding, ...] = ()
+    """Findings that are new."""
+    links: tuple[str, ...] = ()
+    """Nodes whose link changed its state."""
+
+
+class Session:
+    """Keeps the state of a fleet; the Sink of its source."""
+
+    def __init__(
+        self,
+        source: Source,
+        catalogue: Mapping[str, Metric],
+        clock: Clock | None = None,
+        rules: Rules | None = None,
+        *,
+        simulated: bool = False,
+    ) -> None:
+        """Take where lines come from, what metrics there are, and what judges them; `run` starts it."""
+        self.source = source
+        self.clock: Clock = clock or SystemClock()
+        self.lost_lines = 0
+        """Lines and link states that a defect of ours cost."""
+        self.last_defect = ""
+        self._state = FleetState(catalogue, source.nodes, source.fleet)
+        self._rules = rules
+        self._simulated = simulated
+        self._findings: tuple[Finding, ...] = ()
+        self._known_findings: set[str] = set()
+        self._links: dict[str, None] = {}
+        self._subscribers: list[Callable[[Change], None]] = []
+        self._changed = True
+        self._snapshot: FleetSnapshot | None = None
+        self._evaluated_mono: float | None = None
+        self._memory = MemoryTuning()
+
+    def on_frame(self, frame: Frame) -> None:
+        """Take one raw line of a node; never raises."""
+        self._changed = True
+        try:
+            self._state.apply(frame, parse(frame.raw))
+        except ParseError:
+            with suppress(KeyError):
+                self._state.count_bad(frame.node)
+        except Exception as error:  # noqa: BLE001  one line must not end the session, whatever is wrong with it or us
+            self._defect(error)
+
+    def on_link(self, node: str, link: Link) -> None:
+        """Take the state of the link to a node; never raises."""
+        self._changed = True
+        try:
+            self._state.set_link(node, link)
+        except Exception as error:  # noqa: BLE001  as above
+            self._defect(error)
+        else:
+            self._links[node] = None
+
+    def snapshot(self, *, latest: bool = False) -> FleetSnapshot:
+        """Return the state of this moment, at most REBUILD_S old; with `latest` with all that has come."""
+        mono = self.clock.monotonic()
+        if self._snapshot is not None and not latest:
+            age_s = mono - self._snapshot.mono
+            if 0 <= age_s < (REBUILD_S if self._changed else AGE_S):
+                return self._snapshot
+        self._changed = False
+        snapshot = self._state.snapshot(self.clock.wall(), mono)
+        self._snapshot = replace(snapshot, findings=self._findings, simulated=self._simulated)
+        return self._snapshot
+
+    def evaluate(self) -> FleetSnapshot:
+        """Let the rules look at all that has come, and return the snapshot with their findings."""
+        snapshot = self.snapshot(latest=True)
+        self._evaluated_mono = snapshot.mono
+        if self._rules is None:
+            return snapshot
+        try:
+            self._findings = self._rules.evaluate(snapshot)
+        except Exception as error:  # noqa: BLE001  broken rules keep the findings of before
+            self._defect(error)
+            return snapshot
+        self._snapshot = replace(snapshot, findings=self._findings)
+        return self._snapshot
+
+    def subscribe(self, callback: Callable[[Change], None]) -> Callable[[], None]:
+        """Call `callback` for changes that must not wait to be pulled; return what ends it."""
+        self._subscribers.append(callback)
+
+        def unsubscribe() -> None:
+            with suppress(ValueError):
+                self._subscribers.remove(callback)
+
+        return unsubscribe
+
+    async def run(self) -> None:
+        """Collect until cancelled, or until the source ends by itself."""
+        self._memory.start(asyncio.get_running_loop(), THREADS)
+        tending = asyncio.create_task(self._tend_forever())
+        try:
+            await self.source.run(self)
+        finally:
+            tending.cancel()
+            await asyncio.gather(tending, return_exceptions=True)
+            self._memory.stop()
+
+    def tend(self) -> None:
+        """Do what is due: ask for full frames, evaluate the rules, push what changed."""
+        for node in self._state.take_full_requests():
+            try:
+                self.source.ask_full(node)
+            except Exception as error:  # noqa: BLE001  one node that cannot be asked must not keep the others waiting
+                self._defect(error)
+        mono = self.clock.monotonic()
+        if self._rules is not None and (self._evaluated_mono is None or mono - self._evaluated_mono >= EVALUATE_S):
+            self.evaluate()
+        self._memory.tend(self._pending(), len(self._state.nodes))
+        self._push()
+
+    async def _tend_forever(self) -> None:
+        while True:
+            await asyncio.sleep(TEND_S)
+            try:
+                self.tend()
+            except Exception as error:  # noqa: BLE001  the next round may succeed
+                self._defect(error)
+
+    def _pending(self) -> int:
+        return sum(node.link.state.is_pending for node in self._state.nodes)
+
+    def _push(self) -> None:
+        active = {finding.id: finding for finding in self._findings if finding.state == "active"}
+        change = Change(
+            tuple(finding for id_, finding in active.items() if id_ not in self._known_findings), tuple(self._links)
+        )
+        self._known_findings = set(active)
+        self._links.clear()
+        if not (change.findings or change.links):
+            return
+        for callback in tuple(self._subscribers):
+            try:
+                callback(change)
+            except Exception as error:  # noqa: BLE001  one listener must not keep the others waiting
+                self._defect(error)
+
+    def _defect(self, error: Exception) -> None:
+        self.lost_lines += 1
+        self.last_defect = f"{type(error).__name__}: {error}"[:200]
