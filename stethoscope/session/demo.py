@@ -66,9 +66,9 @@ class DemoFleet:
     async def open_session(self) -> Session:
         """Wait for the fleet to serve and return a session on it; a child that ended says why in a DataError."""
         await self._serving()
-        from stethoscope.session.open import open_fleet
+        from stethoscope.session.open import open_fleet_file
 
-        return await asyncio.to_thread(open_fleet, self.fleet_file)
+        return await asyncio.to_thread(open_fleet_file, self.fleet_file)
 
     async def _serving(self) -> None:
         child = self._child

@@ -1,0 +1,38 @@
+"""Puts a session together: a source, the metric catalogue and the rules, from the bundled data and the user's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stethoscope.analysis.rules import Engine
+from stethoscope.clock import SystemClock
+from stethoscope.session.session import Session
+from stethoscope.specs.metric import load_catalogue
+from stethoscope.specs.root_cause import load_root_causes
+from stethoscope.specs.rule import load_rules
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stethoscope.clock import Clock
+    from stethoscope.collect.source import Source
+
+
+def open_session(source: Source, clock: Clock, *directories: Path, single_look: bool = False) -> Session:
+    """Return a session on `source`, not yet running, judged by the rules of `directories`, the user's and the bundled.
+
+    DataError when a data file is broken. `single_look` is for verbs that see the fleet for a few seconds only.
+    """
+    catalogue = load_catalogue(*directories)
+    rules = load_rules(catalogue, load_root_causes(*directories), *directories)
+    engine = Engine(rules, catalogue, single_look=single_look)
+    return Session(source, catalogue, clock, engine, simulated=source.simulated)
+
+
+def open_fleet_file(path: Path) -> Session:
+    """Return a session on the fleet of a fleet file, over SSH."""
+    from stethoscope.collect.ssh import SshSource
+    from stethoscope.specs.fleet import read_fleet
+
+    clock = SystemClock()
+    return open_session(SshSource(read_fleet(path), clock), clock)
