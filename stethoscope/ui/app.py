@@ -1,0 +1,204 @@
+"""The console: opens the session, pulls its snapshots for the screen in front, and ends cleanly."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual._compositor import CompositorUpdate
+from textual.app import App
+
+from stethoscope.clock import SystemClock
+from stethoscope.errors import InternalError, StethoscopeError
+from stethoscope.text import clean
+from stethoscope.ui.bindings import bindings_of
+from stethoscope.ui.keys import EVERYWHERE
+from stethoscope.ui.paint import Difference, Picture
+from stethoscope.ui.present.spans import ASCII, UNICODE
+from stethoscope.ui.screens.fleet import FleetScreen
+from stethoscope.ui.theme import THEME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rich.console import RenderableType
+    from textual import events
+    from textual.binding import BindingType
+    from textual.screen import Screen
+
+    from stethoscope.clock import Clock
+    from stethoscope.ui.session import OpenSession, SessionLike
+
+PULL_S = 0.25
+"""The screen in front looks for a new snapshot this often."""
+_GOODBYE_S = 4.0
+
+
+class StethoscopeApp(App[None]):
+    """The console on one session."""
+
+    CSS_PATH = "stethoscope.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(EVERYWHERE)
+
+    def __init__(
+        self,
+        open_session: OpenSession,
+        title: str,
+        *,
+        ascii_only: bool = False,
+        metric: str | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """Open the session by `open_session` after the first picture; `metric` is the first one to show."""
+        super().__init__(ansi_color=True)
+        self.register_theme(THEME)
+        self.set_reactive(App.theme, THEME.name)
+        self.title = title
+        self.glyphs = ASCII if ascii_only else UNICODE
+        self.metric = metric
+        self.doing = "starting"
+        self.clock: Clock = clock or SystemClock()
+        self.failure: StethoscopeError | None = None
+        self.session: SessionLike | None = None
+        self._open_session = open_session
+        self._work: asyncio.Task[None] | None = None
+        self._picture = Picture()
+        self.fleet_screen = FleetScreen(self)
+
+    def get_default_screen(self) -> Screen[None]:
+        """Return the fleet screen: there is no other below it."""
+        return self.fleet_screen
+
+    def on_mount(self) -> None:
+        """Begin once the first picture stands."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self.exit, None, 128 + number)
+        self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        self._work = asyncio.create_task(self._drive())
+        self.set_interval(PULL_S, self.pull)
+
+    async def _drive(self) -> None:
+        try:
+            # What screens need beside the session is loaded while the first picture can already be read.
+            await asyncio.to_thread(_load)
+            session = await self._open_session()
+            self.session = session
+            self.clock = session.clock
+            await session.run()
+        except StethoscopeError as error:
+            self._fail(error)
+        except Exception as error:  # noqa: BLE001  whatever ends the session is told in one line
+            self._fail(InternalError(f"the session ended: {type(error).__name__}: {clean(str(error), 300)}"))
+        else:
+            self._fail(InternalError("the session ended by itself"))
+
+    def _fail(self, error: StethoscopeError) -> None:
+        self.failure = error
+        self.exit(None, error.exit_code)
+
+    async def close(self) -> None:
+        """End the session and wait until what it started has ended."""
+        work = self._work
+        if work is not None and not work.done():
+            work.cancel()
+            await asyncio.wait([work], timeout=_GOODBYE_S)
+
+    def pull(self) -> None:
+        """Give the newest snapshot to the screen in front."""
+        screen = self.screen
+        if self.session is None:
+            if screen is self.fleet_screen:
+                self.fleet_screen.draw_frame()
+            return
+        show = getattr(screen, "show_snapshot", None)
+        if show is not None:
+            show(self.session.snapshot(), self.clock.monotonic(), self.clock.wall())
+
+    def open_node(self, name: str) -> None:
+        """Show the node screen of `name`."""
+        from stethoscope.ui.screens.node import NodeScreen
+
+        self.push_screen(NodeScreen(self, name))
+        self.call_after_refresh(self.pull)
+
+    def choose(self, what: str, choices: Sequence[tuple[str, str, str]], chosen: Callable[[str], object]) -> None:
+        """Ask for one of `choices` (title, explanation, id) and call `chosen` with its id."""
+        from stethoscope.ui.screens.finder import FinderScreen
+
+        def take(answer: str | None) -> None:
+            if answer is not None:
+                chosen(answer)
+
+        self.push_screen(FinderScreen(self, what, choices), take)
+
+    def tell(self, text: str) -> None:
+        """Show a short notice; the only way to one, because a notice reads markup unless it is told not to."""
+        self.notify(clean(text, 300), markup=False, timeout=4)
+
+    # ---- what the keys do
+
+    def action_help(self) -> None:
+        """Show all keys and signs."""
+        from stethoscope.ui.screens.help import HelpScreen
+
+        if not isinstance(self.screen, HelpScreen):
+            self.push_screen(HelpScreen(self))
+
+    def action_command_palette(self) -> None:
+        """Find an action, a metric or a node by name."""
+        from stethoscope.ui.screens.finder import FinderScreen, everything
+
+        if not isinstance(self.screen, FinderScreen):
+            choices, run = everything(self)
+            self.choose("find", choices, run)
+
+    async def action_back(self) -> None:
+        """Go back."""
+        screen = self.screen
+        if screen is self.fleet_screen:
+            if not self.fleet_screen.close_filter():
+                self.fleet_screen.action_back()
+        else:
+            self.pop_screen()
+
+    # ---- the terminal
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Draw everything again: the terminal may have moved what was there."""
+        self._picture.forget()
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        # Everything that Textual wants to draw goes out as its difference to what the terminal shows.
+        # Textual asks an update for its bytes and nothing else, although its signature says less.
+        drawn: Any = renderable
+        if isinstance(drawn, CompositorUpdate):
+            drawn = Difference(drawn, self._picture)
+        elif drawn is not None:
+            self._picture.forget()
+        super()._display(screen, drawn)
+
+    def _fatal_error(self) -> None:
+        # A person gets one line, never a traceback with the values of variables in it.
+        error = self._exception
+        name = f"{type(error).__name__}: {clean(str(error), 300)}" if error is not None else "unknown"
+        self.failure = InternalError(f"the console failed: {name}{_place(error)}")
+        self._close_messages_no_wait()
+
+
+def _place(error: BaseException | None) -> str:
+    trace = error.__traceback__ if error is not None else None
+    if trace is None:
+        return ""
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return f" ({trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno})"
+
+
+def _load() -> None:
+    import stethoscope.ui.present.cursor
+    import stethoscope.ui.present.lines  # noqa: F401

@@ -1,0 +1,219 @@
+"""The one registry of keys: bindings, footer, help, palette and the table in the documentation come from it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Key(NamedTuple):
+    """One thing that a key does."""
+
+    id: str
+    keys: tuple[str, ...]
+    """Names as Textual has them; the first is the one that is shown."""
+    action: str
+    title: str
+    """`noun: verb` for the palette."""
+    short: str
+    """Words for the footer."""
+    help: str
+    where: tuple[str, ...]
+    """Screens on which it works: fleet, node, or everywhere."""
+    footer: bool = False
+    palette: bool = True
+
+
+EVERYWHERE = "everywhere"
+KEYS: tuple[Key, ...] = (
+    Key(
+        "node.open",
+        ("enter",),
+        "open_node",
+        "node: open",
+        "node",
+        "Open the node under the cursor; unfold the folded line.",
+        ("fleet",),
+        footer=True,
+    ),
+    Key(
+        "metric.choose",
+        ("m",),
+        "choose_metric",
+        "metric: choose",
+        "metric",
+        "Choose the metric of the fleet screen by name.",
+        ("fleet",),
+        footer=True,
+    ),
+    Key(
+        "metric.next",
+        ("right_square_bracket", "M"),
+        "next_metric(1)",
+        "metric: next",
+        "next metric",
+        "Show the next metric.",
+        ("fleet",),
+    ),
+    Key(
+        "metric.previous",
+        ("left_square_bracket",),
+        "next_metric(-1)",
+        "metric: previous",
+        "previous metric",
+        "Show the previous metric.",
+        ("fleet",),
+    ),
+    Key(
+        "filter.edit",
+        ("slash",),
+        "edit_filter",
+        "filter: edit",
+        "filter",
+        "Show only nodes whose name contains a text or fits a pattern with * and ?.",
+        ("fleet",),
+        footer=True,
+    ),
+    Key(
+        "view.pause",
+        ("space",),
+        "pause",
+        "view: pause",
+        "pause",
+        "Hold the picture still, or let it go on; data goes on being collected.",
+        ("fleet", "node"),
+        footer=True,
+    ),
+    Key(
+        "sort.next",
+        ("s",),
+        "next_sort",
+        "sort: next order",
+        "sort",
+        "Order the rows: worst first, by name, by value.",
+        ("fleet",),
+    ),
+    Key(
+        "fold.next",
+        ("f",),
+        "next_fold",
+        "fold: next way",
+        "fold",
+        "Fold healthy nodes: what does not fit, all, none.",
+        ("fleet",),
+    ),
+    Key(
+        "cursor.move",
+        ("up", "down", "left", "right"),
+        "",
+        "cursor: move",
+        "move",
+        "Move between nodes and cells; h j k l do the same, page up and page down by pages.",
+        ("fleet",),
+        palette=False,
+    ),
+    Key(
+        "cursor.first",
+        ("home", "g"),
+        "cursor_first",
+        "cursor: to the worst",
+        "worst",
+        "Go to the first row and let it follow the worst node.",
+        ("fleet",),
+    ),
+    Key(
+        "cursor.last",
+        ("end", "G"),
+        "cursor_last",
+        "cursor: to the last row",
+        "last",
+        "Go to the last row.",
+        ("fleet",),
+    ),
+    Key(
+        "view.scroll",
+        ("up", "down", "pageup", "pagedown"),
+        "",
+        "view: scroll",
+        "scroll",
+        "Scroll; h j k l do the same.",
+        ("node",),
+        palette=False,
+    ),
+    Key(
+        "back",
+        ("escape",),
+        "back",
+        "screen: back",
+        "back",
+        "Go back: close, clear the filter, leave the node.",
+        (EVERYWHERE,),
+        palette=False,
+    ),
+    Key(
+        "palette",
+        ("ctrl+p",),
+        "command_palette",
+        "palette: open",
+        "find",
+        "Find everything by name: nodes, metrics, actions.",
+        (EVERYWHERE,),
+        palette=False,
+    ),
+    Key(
+        "help",
+        ("question_mark", "f1"),
+        "help",
+        "help: keys and signs",
+        "keys",
+        "Show all keys and what the signs mean.",
+        (EVERYWHERE,),
+        footer=True,
+    ),
+    Key(
+        "quit",
+        ("q", "ctrl+q"),
+        "quit",
+        "console: quit",
+        "quit",
+        "End the console and every probe it started.",
+        (EVERYWHERE,),
+    ),
+)
+
+_SHOWN = {
+    "slash": "/", "question_mark": "?", "right_square_bracket": "]", "left_square_bracket": "[", "pageup": "page up",
+    "pagedown": "page down",
+}  # fmt: skip
+
+
+def shown(key: str) -> str:
+    """Return a key's name as it stands on the keyboard."""
+    return _SHOWN.get(key, key)
+
+
+def keys_of(screen: str) -> list[Key]:
+    """Return the keys that work on a screen, its own before those that work everywhere."""
+    own = [key for key in KEYS if screen in key.where]
+    return own + [key for key in KEYS if EVERYWHERE in key.where]
+
+
+def footer_of(screen: str) -> list[tuple[str, str]]:
+    """Return the keys that matter on a screen, each with its word; going back comes first where there is a way back."""
+    shown_keys = [key for key in keys_of(screen) if key.footer or (screen != "fleet" and key.id == "back")]
+    return [(shown(key.keys[0]), key.short) for key in shown_keys]
+
+
+def markdown() -> str:
+    """Return the table of keys for the documentation."""
+    lines = [
+        "# Keys",
+        "",
+        "Generated from `stethoscope/ui/keys.py`. `ctrl+p` finds everything in this table by its name.",
+        "",
+        "| key | where | what it does | name |",
+        "|---|---|---|---|",
+    ]
+    for key in KEYS:
+        names = ", ".join(f"`{shown(name)}`" for name in key.keys)
+        lines.append(f"| {names} | {', '.join(key.where)} | {key.help} | {key.title} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,263 @@
+"""Which level every place of a snapshot has, and the one sentence that says what is wrong with a node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stethoscope.clock import duration
+from stethoscope.model.finding import Severity
+from stethoscope.model.frame import LinkState
+from stethoscope.model.ids import node_of
+from stethoscope.model.metric import Kind, Reason, Scope
+from stethoscope.ui.present.numbers import REASON_LEVELS, value_text
+from stethoscope.ui.present.spans import Level
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from stethoscope.model.finding import Finding
+    from stethoscope.model.fleet import FleetSnapshot, Node, Table
+    from stethoscope.model.metric import Metric
+
+    Levels = npt.NDArray[np.uint8]
+
+SEVERITY_LEVELS: dict[Severity, Level] = {
+    Severity.P0: Level.CRITICAL,
+    Severity.P1: Level.WARNING,
+    Severity.P2: Level.PLANNED,
+    Severity.INFO: Level.NORMAL,
+    Severity.NONE: Level.NORMAL,
+}
+_REASON_LEVELS = np.array([REASON_LEVELS[reason] for reason in Reason], dtype=np.uint8)
+_ACTIVE_PORT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """The levels of one snapshot: rows of the GPU and port tables by themselves, nodes with all that is on them."""
+
+    snapshot: FleetSnapshot
+    now_mono: float
+    rows: dict[Scope, Levels]
+    nodes: Levels
+    """Worst of each node: its link, its driver, its rows and its findings."""
+    findings: dict[str, tuple[Finding, ...]]
+    """Active findings by node, worst first."""
+    ages: tuple[Level, ...]
+    """STALE or LOST for a node whose values must not be read as current, MISSING before the first, else NORMAL."""
+
+    def finding_at(self, place: str) -> Finding | None:
+        """Return the worst active finding that names exactly this place."""
+        for finding in self.findings.get(node_of(place), ()):
+            if place in finding.where:
+                return finding
+        return None
+
+
+def worst_findings(snapshot: FleetSnapshot) -> list[Finding]:
+    """Return the active findings, most urgent first, older before newer."""
+    active = [finding for finding in snapshot.findings if finding.state == "active"]
+    return sorted(active, key=lambda finding: (finding.severity.rank, finding.since, finding.id))
+
+
+def assess(snapshot: FleetSnapshot, now_mono: float) -> Assessment:
+    """Return the levels of `snapshot` at `now_mono` of the console's monotonic clock."""
+    found: dict[str, list[Finding]] = {}
+    for finding in worst_findings(snapshot):
+        for name in dict.fromkeys(node_of(place) for place in finding.where):
+            found.setdefault(name, []).append(finding)
+    findings = {name: tuple(some) for name, some in found.items()}
+    rows = {scope: _row_levels(snapshot, scope) for scope in (Scope.NODE, Scope.GPU, Scope.PORT)}
+    _raise_named(snapshot, findings, rows)
+    ages = tuple(freshness(node, now_mono) for node in snapshot.nodes)
+    nodes = np.zeros(len(snapshot.nodes), dtype=np.uint8)
+    for node in snapshot.nodes:
+        level = max(
+            ages[node.index], int(rows[Scope.NODE][node.index]), Level.HUNG if driver_hung(snapshot, node) else 0
+        )
+        for scope in (Scope.GPU, Scope.PORT):
+            part = snapshot.rows(node, scope)
+            if len(part):
+                level = max(level, int(rows[scope][part.start : part.stop].max()))
+        for finding in findings.get(node.name, ()):
+            level = max(level, SEVERITY_LEVELS[finding.severity])
+        if level == Level.MISSING and ages[node.index] is Level.NORMAL:
+            # One unsupported value does not make a live node a gap.
+            level = Level.NORMAL
+        nodes[node.index] = level
+    return Assessment(snapshot, now_mono, rows, nodes, findings, ages)
+
+
+def freshness(node: Node, now_mono: float) -> Level:
+    """Return how far the values of a node can be read as current."""
+    if node.link.state.is_pending:
+        return Level.MISSING
+    if node.link.state in (LinkState.SILENT, LinkState.FLOODING):
+        return Level.STALE
+    if not node.link.state.is_live:
+        return Level.LOST
+    if node.frame_mono is None:
+        return Level.MISSING
+    return Level.STALE if node.is_stale(now_mono) else Level.NORMAL
+
+
+def driver_hung(snapshot: FleetSnapshot, node: Node) -> bool:
+    """Tell whether the GPU driver of a node does not answer."""
+    if node.notes.get("nvml", "").startswith("hung"):
+        return True
+    part = snapshot.rows(node, Scope.GPU)
+    if not len(part):
+        return False
+    reasons = snapshot.tables[Scope.GPU].reasons[:, part.start : part.stop]
+    return bool((reasons == Reason.HUNG).any(axis=0).all())
+
+
+def metric_levels(table: Table, metric: Metric) -> Levels:
+    """Return the level of one metric in every row: missing by its reason, else by the metric's own thresholds."""
+    column = table.index[metric.id]
+    levels: Levels = _REASON_LEVELS[table.reasons[column]].copy()
+    present = table.reasons[column] == Reason.PRESENT
+    values = table.values[column] * metric.rate_scale if metric.kind is Kind.COUNTER else table.values[column]
+    for limit, level in ((metric.warn, Level.WARNING), (metric.critical, Level.CRITICAL)):
+        if limit is not None and metric.worse in ("high", "low"):
+            with np.errstate(invalid="ignore"):
+                beyond = values >= limit if metric.worse == "high" else values <= limit
+            levels[present & beyond] = level
+    if metric.id == "ib_port_state":
+        levels[present & (values != _ACTIVE_PORT)] = Level.CRITICAL
+    return levels
+
+
+def _is_judged(metric: Metric) -> bool:
+    # How old a node's data is follows from its link and its tick, not from a threshold of its own.
+    return metric.id == "ib_port_state" or (
+        metric.id != "node_data_age" and (metric.warn is not None or metric.critical is not None)
+    )
+
+
+def _row_levels(snapshot: FleetSnapshot, scope: Scope) -> Levels:
+    table = snapshot.tables[scope]
+    levels = np.zeros(table.values.shape[1], dtype=np.uint8)
+    for name in table.metrics:
+        metric = snapshot.catalogue[name]
+        if _is_judged(metric):
+            some = metric_levels(table, metric)
+            # A missing value among many is not a level of the device, unless the device itself is gone.
+            some[some == Level.MISSING] = Level.NORMAL
+            np.maximum(levels, some, out=levels)
+    if table.values.shape[0] and levels.size:
+        levels[(table.reasons != Reason.PRESENT).all(axis=0) & (levels == Level.NORMAL)] = Level.MISSING
+    return levels
+
+
+def _raise_named(snapshot: FleetSnapshot, findings: dict[str, tuple[Finding, ...]], rows: dict[Scope, Levels]) -> None:
+    for name, some in findings.items():
+        if name not in snapshot.by_name:
+            continue
+        node = snapshot.node(name)
+        places = {
+            snapshot.place(node, scope, position): (scope, row)
+            for scope in (Scope.GPU, Scope.PORT)
+            for position, row in enumerate(snapshot.rows(node, scope))
+        }
+        for finding in some:
+            for place in finding.where:
+                if place in places:
+                    scope, row = places[place]
+                    rows[scope][row] = max(int(rows[scope][row]), SEVERITY_LEVELS[finding.severity])
+
+
+def age_word(node: Node, now_mono: float) -> str:
+    """Return how old a node's values are, rounded up to its tick so that a healthy row stands still."""
+    age = node.age_s(now_mono)
+    return "" if age is None else duration(float(np.ceil(max(age, node.tick_s, 1.0)))).replace(".0 s", " s")
+
+
+def link_words(node: Node, now_wall: float) -> str:
+    """Return the state of a node's link in words: what happened, since when, and when it is tried again."""
+    link = node.link
+    parts = [link.state.value]
+    if not link.state.is_pending and not link.state.is_live:
+        parts[0] += f" {duration(max(0.0, now_wall - link.since))}"
+    if link.detail:
+        parts.append(link.detail)
+    return " · ".join(parts)
+
+
+def what_is_wrong(assessment: Assessment, node: Node, now_wall: float) -> str:
+    """Return the one sentence for a node's row: its worst finding, its link, its worst value; empty when healthy."""
+    snapshot = assessment.snapshot
+    found = assessment.findings.get(node.name, ())
+    level = int(assessment.nodes[node.index])
+    if found and found[0].severity.rank <= Severity.P2.rank:
+        finding = found[0]
+        here = [place for place in finding.where if node_of(place) == node.name]
+        where = short_place(here[0]) if here else ""
+        more = f" (+{len(found) - 1})" if len(found) > 1 else ""
+        return f"{where} {finding.summary}{more}".strip()
+    if assessment.ages[node.index] not in (Level.NORMAL, Level.STALE) or not node.link.state.is_live:
+        return link_words(node, now_wall)
+    if assessment.ages[node.index] is Level.STALE:
+        return f"no frame for {duration(node.age_s(assessment.now_mono) or 0.0)}"
+    if driver_hung(snapshot, node):
+        return "GPU driver does not answer"
+    return _worst_value(assessment, node) if level > Level.MISSING else ""
+
+
+def _worst_value(assessment: Assessment, node: Node) -> str:
+    snapshot = assessment.snapshot
+    best: tuple[int, str] = (0, "")
+    for scope in (Scope.GPU, Scope.PORT, Scope.NODE):
+        table = snapshot.tables[scope]
+        part = snapshot.rows(node, scope)
+        if not len(part) or int(assessment.rows[scope][part.start : part.stop].max()) <= best[0]:
+            continue
+        for name in table.metrics:
+            metric = snapshot.catalogue[name]
+            if not _is_judged(metric):
+                continue
+            levels = metric_levels(table, metric)[part.start : part.stop]
+            position = int(levels.argmax())
+            if int(levels[position]) > best[0] and int(levels[position]) > Level.MISSING:
+                value = value_text(metric, table.get(name, part[position]))
+                where = short_place(snapshot.place(node, scope, position)) if scope is not Scope.NODE else ""
+                best = (int(levels[position]), f"{where} {_lower_first(metric.title)} {value}".strip())
+    return best[1]
+
+
+def _lower_first(title: str) -> str:
+    return title if title[:2].isupper() or title[1:2].isupper() else title[:1].lower() + title[1:]
+
+
+def short_place(place: str) -> str:
+    """Return a place without its node: `gpu/4`, `ib/mlx5_3`; empty for the node itself."""
+    return place.partition("/")[2]
+
+
+def peers_median(snapshot: FleetSnapshot, scope: Scope, metric: str, row: int) -> float | None:
+    """Return the median of `metric` over the other rows of the same kind (GPU model, port layer) that have a value."""
+    table = snapshot.tables[scope]
+    column = table.index[metric]
+    mask = (table.reasons[column] == Reason.PRESENT) & kind_mask(snapshot, scope, row)
+    mask[row] = False
+    return float(np.median(table.values[column][mask])) if mask.any() else None
+
+
+def kind_mask(snapshot: FleetSnapshot, scope: Scope, row: int) -> npt.NDArray[np.bool_]:
+    """Return which rows of a table are comparable with `row`."""
+    kinds = _kinds(snapshot, scope)
+    return np.array([kind == kinds[row] for kind in kinds], dtype=bool)
+
+
+def _kinds(snapshot: FleetSnapshot, scope: Scope) -> list[str]:
+    size = snapshot.tables[scope].values.shape[1]
+    if scope is Scope.NODE:
+        return [""] * size
+    kinds = [""] * size
+    for node in snapshot.nodes:
+        for position, row in enumerate(snapshot.rows(node, scope)):
+            kinds[row] = node.gpus[position].name if scope is Scope.GPU else node.ports[position].layer
+    return kinds

@@ -1,0 +1,226 @@
+"""The lines around the grid: who and how many, the legend, the findings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stethoscope.clock import duration, hms
+from stethoscope.model.finding import Severity
+from stethoscope.model.ids import fold
+from stethoscope.ui.present.assess import SEVERITY_LEVELS, driver_hung, worst_findings
+from stethoscope.ui.present.numbers import number
+from stethoscope.ui.present.spans import (
+    HEAT_LEVELS,
+    WORDS,
+    Level,
+    Row,
+    Span,
+    Tone,
+    cut,
+    heat_tone,
+    level_tone,
+    pad,
+    spread,
+)
+
+if TYPE_CHECKING:
+    from stethoscope.model.finding import Finding
+    from stethoscope.ui.present.assess import Assessment
+    from stethoscope.ui.present.grid import FleetGrid
+    from stethoscope.ui.present.spans import Glyphs
+
+_NARROW = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many nodes and GPUs there are and how they stand."""
+
+    nodes: int
+    gpus: int
+    live: int
+    pending: int
+    stale: int
+    hung: int
+    lost: int
+    age_s: float | None
+    """Age of the oldest data among the live nodes."""
+    findings: Counter[Level]
+
+
+def count(assessment: Assessment) -> Counts:
+    """Count the nodes of a snapshot by how they stand; a hung driver counts as hung even on a live node."""
+    snapshot = assessment.snapshot
+    fresh = Counter(assessment.ages)
+    hung = sum(
+        driver_hung(snapshot, node)
+        for node in snapshot.nodes
+        if assessment.ages[node.index] in (Level.NORMAL, Level.STALE)
+    )
+    ages = [
+        age
+        for node in snapshot.nodes
+        if assessment.ages[node.index] is Level.NORMAL and (age := node.age_s(assessment.now_mono)) is not None
+    ]
+    return Counts(
+        nodes=len(snapshot.nodes),
+        gpus=sum(len(node.gpus) for node in snapshot.nodes),
+        live=fresh[Level.NORMAL],
+        pending=fresh[Level.MISSING],
+        stale=fresh[Level.STALE],
+        hung=hung,
+        lost=fresh[Level.LOST],
+        age_s=max(ages, default=None),
+        findings=Counter(SEVERITY_LEVELS[finding.severity] for finding in worst_findings(snapshot)),
+    )
+
+
+def top_line(assessment: Assessment, wall: float, cells: int, glyphs: Glyphs, *, paused: bool) -> Row:
+    """Return the top line: the fleet, how its nodes stand, how old the data is, what was found, and the time."""
+    counts = count(assessment)
+    snapshot = assessment.snapshot
+    wide = cells >= _NARROW
+    dot = Span(f" {glyphs.dot} ", Tone.QUIET)
+    row = [Span(" stethoscope  " if wide else " ", Tone.QUIET), Span(snapshot.fleet, Tone.TITLE)]
+    if snapshot.simulated:
+        row.append(Span("  SIMULATED" if wide else " SIM", Tone.PLANNED))
+    nodes, gpus = f"{counts.nodes:,}", f"{counts.gpus:,}"
+    row.append(Span(f"  {nodes} nodes {glyphs.dot} {gpus} GPUs" if wide else f" {nodes}n {gpus}g", Tone.PLAIN))
+    for many, level, word in (
+        (counts.live, Level.NORMAL, "live"),
+        (counts.hung, Level.HUNG, "hung"),
+        (counts.lost, Level.LOST, "lost"),
+        (counts.stale, Level.STALE, "stale"),
+        (counts.pending, Level.MISSING, "connecting"),
+    ):
+        if not many and level is not Level.NORMAL:
+            continue
+        text = f"{many:,} {word}" if wide or level is Level.NORMAL else f"{glyphs.level(level)}{many:,}"
+        row += [
+            dot if wide or level is Level.NORMAL else Span(" "),
+            Span(text, Tone.PLAIN if level is Level.NORMAL else level_tone(level)),
+        ]
+    if counts.age_s is not None:
+        # Whole seconds, rounded up: tenths would only flicker.
+        age = f"{max(1, int(counts.age_s + 0.999))} s"
+        row.append(Span(f"   data {age}" if wide else f" {glyphs.dot} {age}", Tone.QUIET))
+    found = [level for level in (Level.CRITICAL, Level.WARNING, Level.PLANNED) if counts.findings[level]]
+    if found:
+        row.append(Span("   " if wide else f" {glyphs.dot}", Tone.QUIET))
+        row += [
+            Span(
+                f" {glyphs.level(level)} {counts.findings[level]}"
+                if wide
+                else f" {glyphs.level(level)}{counts.findings[level]}",
+                level_tone(level),
+            )
+            for level in found
+        ]
+    right = [Span(f"{hms(wall)} UTC " if wide else f"{hms(wall)} ", Tone.QUIET)]
+    if paused:
+        right.insert(0, Span(" PAUSED ", Tone.KEY, selected=True))
+        right.insert(1, Span("  "))
+    return spread(tuple(row), tuple(right), cells)
+
+
+def legend_line(grid: FleetGrid, cells: int) -> Row:
+    """Return the legend: the chosen metric with its scale, the signs, the order and the filter."""
+    glyphs, metric = grid.glyphs, grid.metric
+    wide = cells >= _NARROW
+    row = [Span(" "), Span(metric.title, Tone.STRONG), Span(f" {grid.unit}" if grid.unit else "", Tone.QUIET)]
+    if not metric.words:
+        row.append(Span(f"   {number(grid.scale.low / grid.divisor)} ", Tone.QUIET))
+        row += [Span(glyphs.heat[step], heat_tone(step)) for step in range(HEAT_LEVELS)]
+        row.append(Span(f" {number(grid.scale.high / grid.divisor)}", Tone.QUIET))
+    options = grid.options
+    right = []
+    if wide:
+        signs = (Level.WARNING, Level.CRITICAL, Level.STALE, Level.MISSING, Level.HUNG, Level.LOST)
+        right += [Span(f"{glyphs.level(level)} {WORDS[level]}   ", Tone.QUIET) for level in signs]
+    order = {"worst": "worst first", "name": "by name", "value": "by value"}[options.sort]
+    right.append(Span(order, Tone.QUIET))
+    if options.filter:
+        right += [Span("   filter " if wide else "  /", Tone.QUIET), Span(options.filter, Tone.STRONG)]
+    right.append(Span(" "))
+    return spread(tuple(row), tuple(right), cells)
+
+
+def unseen_line(assessment: Assessment, cells: int, glyphs: Glyphs) -> Row | None:
+    """Return what cannot be seen on live nodes, most frequent first, or None when all can be."""
+    notes: Counter[tuple[str, str]] = Counter()
+    for node in assessment.snapshot.nodes:
+        if assessment.ages[node.index] is Level.NORMAL:
+            notes.update((what, why) for what, why in node.notes.items() if not why.startswith("hung"))
+    if not notes:
+        return None
+    parts = []
+    for (what, why), nodes in notes.most_common(3):
+        many = f" on {nodes:,} nodes" if len(assessment.snapshot.nodes) > 1 else ""
+        parts.append(f"{note_title(what)} not seen{many}: {why}")
+    text = f" {glyphs.dot} ".join(parts)
+    return (
+        Span(f" {glyphs.level(Level.MISSING)} ", Tone.MISSING),
+        Span(cut(text, cells - 4, glyphs.ellipsis), Tone.QUIET),
+    )
+
+
+def note_title(what: str) -> str:
+    """Return the name of a thing that a probe could not read, in words."""
+    return {"nvml": "GPU driver", "kernel_log": "kernel log", "psi": "pressure", "ib": "InfiniBand"}.get(
+        what, what.replace("_", " ")
+    )
+
+
+def finding_rows(assessment: Assessment, wall: float, cells: int, limit: int, glyphs: Glyphs) -> list[Row]:
+    """Return the findings pane: one line each, worst first, the last one saying how many did not fit."""
+    findings = worst_findings(assessment.snapshot)
+    if not findings:
+        return []
+    shown = findings[:limit]
+    hidden = len(findings) - len(shown)
+    more = f"  +{hidden} more " if hidden else ""
+    where_cells = min(30 if cells >= _NARROW else 20, max(len(finding_place(finding)) for finding in shown))
+    rows = [_finding_row(finding, wall, cells - len(more), where_cells, glyphs) for finding in shown]
+    if more:
+        rows[-1] = spread(rows[-1], (Span(more, Tone.QUIET),), cells)
+    return rows
+
+
+def finding_place(finding: Finding) -> str:
+    """Return the place of a finding, or its node set when it is at several."""
+    return finding.where[0] if len(finding.where) == 1 else finding.nodes or fold(finding.where)
+
+
+def _finding_row(finding: Finding, wall: float, cells: int, where_cells: int, glyphs: Glyphs) -> Row:
+    level = SEVERITY_LEVELS[finding.severity]
+    tone = level_tone(level)
+    since = since_text(finding.since, wall)
+    evidence = ""
+    if finding.evidence and cells >= _NARROW:
+        fact = finding.evidence[0]
+        expected = f" (expected {fact.expected})" if fact.expected else ""
+        value = f"{fact.value:g}" if isinstance(fact.value, float) else f"{fact.value}"
+        evidence = f"   {fact.fact} {value}{expected}" if fact.value is not None else f"   {fact.fact}"
+    severity = finding.severity.value if finding.severity is not Severity.INFO else "  "
+    room = cells - where_cells - 16
+    return (
+        Span(f" {glyphs.level(level)} {severity} ", tone),
+        Span(pad(finding_place(finding), where_cells, glyphs.ellipsis) + "  ", Tone.STRONG),
+        Span(f"{since:>5}  ", Tone.QUIET),
+        Span(cut(finding.summary, room, glyphs.ellipsis), tone),
+        Span(cut(evidence, max(0, room - width(finding.summary)), glyphs.ellipsis), Tone.QUIET),
+    )
+
+
+def since_text(since: str, wall: float) -> str:
+    """Return how long ago an ISO 8601 time was."""
+    from datetime import datetime
+
+    try:
+        then = datetime.fromisoformat(since.replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        return "?"
+    seconds = max(0.0, wall - then)
+    return f"{seconds:.0f} s" if seconds < 99.5 else duration(seconds)

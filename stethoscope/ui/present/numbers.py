@@ -1,0 +1,148 @@
+"""How numbers are written: value and unit for a sentence, the bare number for a cell."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from stethoscope.clock import duration
+from stethoscope.model.metric import REASON_WORDS, Kind, Missing, Reason
+from stethoscope.ui.present.spans import Level
+
+if TYPE_CHECKING:
+    from stethoscope.model.metric import Metric
+
+_STEPS: dict[str, tuple[tuple[float, str], ...]] = {
+    "KB/s": ((1e9, "TB/s"), (1e6, "GB/s"), (1e3, "MB/s")),
+    "MiB": ((1048576.0, "TiB"), (1024.0, "GiB")),
+    "KiB": ((1073741824.0, "TiB"), (1048576.0, "GiB"), (1024.0, "MiB")),
+    "ticks/s": ((1e9, "G ticks/s"), (1e6, "M ticks/s"), (1e3, "k ticks/s")),
+}
+_COUNTED = {"tasks", "CPUs", "GPUs", "events", "errors", "packets"}
+
+REASON_LEVELS: dict[Reason, Level] = {
+    Reason.PRESENT: Level.NORMAL,
+    Reason.WAITING: Level.MISSING,
+    Reason.UNSUPPORTED: Level.MISSING,
+    Reason.PERMISSION: Level.MISSING,
+    Reason.HUNG: Level.HUNG,
+    Reason.LOST: Level.LOST,
+    Reason.ERROR: Level.MISSING,
+    Reason.UNREACHABLE: Level.LOST,
+    Reason.ONE_READING: Level.MISSING,
+    Reason.RESET: Level.MISSING,
+    Reason.SATURATED: Level.MISSING,
+    Reason.ABSENT: Level.MISSING,
+}
+"""The level that stands for each reason."""
+
+
+def number(value: float) -> str:
+    """Return about three significant digits, without an exponent as long as a person would write none."""
+    if not math.isfinite(value):
+        return "?"
+    size = abs(value)
+    if size == 0:
+        return "0"
+    if size >= 99.95 or (size >= 1 and abs(value - round(value)) < 0.005):
+        return f"{value:.0f}"
+    if size >= 0.95:
+        return f"{value:.1f}"
+    if size >= 0.0995:
+        return f"{value:.2f}".rstrip("0")
+    if size >= 0.000095:
+        return f"{value:.{1 - math.floor(math.log10(size)) - 1}f}"
+    return f"{value:.0e}".replace("e-0", "e-")
+
+
+def shown(metric: Metric, value: float) -> float:
+    """Return `value` of a table in the unit that is shown: counters are scaled to their rate unit."""
+    return value * metric.rate_scale if metric.kind is Kind.COUNTER else value
+
+
+def words(metric: Metric, value: float) -> str:
+    """Return the name of a state, or the names of the bits that are set."""
+    code = int(value)
+    if metric.bitmask:
+        known = 0
+        names = []
+        for bit, name in metric.words:
+            if code & bit:
+                names.append(name)
+                known |= bit
+        if code & ~known:
+            names.append(f"bit 0x{code & ~known:x}")
+        return ", ".join(names) or "none"
+    return dict(metric.words).get(code, f"code {code}")
+
+
+def _stepped(value: float, unit: str) -> tuple[float, str]:
+    for size, name in _STEPS.get(unit, ()):
+        if abs(value) >= size:
+            return value / size, name
+    return value, unit
+
+
+def _with_unit(value: float, unit: str) -> str:
+    value, unit = _stepped(value, unit)
+    if unit == "s":
+        return duration(value)
+    text = number(value)
+    if unit == "C":
+        return f"{text} °C"
+    if unit in ("", "bool", "state", "code", "bits"):
+        return text
+    return text + unit if unit == "/s" else f"{text} {unit}"
+
+
+def value_text(metric: Metric, value: float | Missing) -> str:
+    """Return a value with its unit (`1410 MHz`, `41/s`, `HW thermal`), or the word of why there is none."""
+    if isinstance(value, Missing):
+        return REASON_WORDS[value.reason]
+    if metric.words:
+        return words(metric, value)
+    return _with_unit(shown(metric, value), metric.shown_unit)
+
+
+def total_text(metric: Metric, total: int | Missing) -> str:
+    """Return the raw total of a counter, saying when it stands at a value that it cannot leave."""
+    if isinstance(total, Missing):
+        return REASON_WORDS[total.reason]
+    text = f"{total:,} {metric.unit}" if metric.unit in _COUNTED else f"{total:,}"
+    return f"{text}, pinned" if total in metric.pins else text
+
+
+def common_unit(metric: Metric, top: float) -> tuple[float, str]:
+    """Return by what to divide shown values, and the unit they then have, so that `top` is a short number."""
+    unit = metric.shown_unit
+    for size, name in _STEPS.get(unit, ()):
+        if abs(top) >= size:
+            return size, name
+    return 1.0, {"C": "°C", "bool": "", "state": "", "code": "", "bits": ""}.get(unit, unit) if not metric.words else ""
+
+
+def cell_text(metric: Metric, value: float, divisor: float = 1.0) -> str:
+    """Return the shortest useful text of a value for a cell of a grid, in the unit that `common_unit` gave."""
+    if metric.bitmask:
+        names = [name for bit, name in metric.words if int(value) & bit]
+        return names[-1].split()[-1][:7] if names else "none"
+    if metric.words:
+        return words(metric, value)[:7]
+    scaled = shown(metric, value) / divisor
+    return f"{scaled:.1f}" if divisor > 1 and 0 < scaled < 100 else number(scaled)
+
+
+REASON_CELLS: dict[Reason, str] = {
+    Reason.WAITING: "waiting",
+    Reason.UNSUPPORTED: "n/a",
+    Reason.PERMISSION: "denied",
+    Reason.HUNG: "hung",
+    Reason.LOST: "lost",
+    Reason.ERROR: "error",
+    Reason.UNREACHABLE: "gone",
+    Reason.ONE_READING: "first",
+    Reason.RESET: "reset",
+    Reason.SATURATED: "pinned",
+    Reason.ABSENT: "absent",
+}
+"""The reasons as they stand in a cell of seven characters."""

@@ -1,0 +1,51 @@
+"""Runs the console in this terminal, for every verb that opens it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from stethoscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from stethoscope.ui.session import OpenSession
+
+
+def run_console(open_session: OpenSession, title: str, ascii_only: bool = False, metric: str | None = None) -> int:
+    """Run the console until it is quit and return the exit code; StethoscopeError when the session cannot be opened
+    or ends, UsageError when this is no terminal."""
+    # Textual draws on stderr, so that what is printed on stdout can go elsewhere.
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError("the console needs a terminal; `stethoscope check` answers without one")
+    if os.environ.get("TERM", "dumb") == "dumb":
+        raise UsageError("this terminal (TERM=dumb) cannot show a screen; `stethoscope check` answers without one")
+    return asyncio.run(_run(open_session, title, ascii_only or not speaks_utf8(), metric))
+
+
+def speaks_utf8() -> bool:
+    """Tell whether the terminal's encoding, as the locale has it, can show more than ASCII."""
+    return (getattr(sys.stderr, "encoding", "") or "").lower().replace("-", "").replace(
+        "_", ""
+    ) == "utf8" and not _plain_c()
+
+
+def _plain_c() -> bool:
+    # Python reads and writes UTF-8 under the C locale too, but the terminal of such a user does not have to.
+    locale = os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or ""
+    return locale in ("C", "POSIX")
+
+
+async def _run(open_session: OpenSession, title: str, ascii_only: bool, metric: str | None) -> int:
+    from stethoscope.ui.app import StethoscopeApp
+
+    app = StethoscopeApp(open_session, title, ascii_only=ascii_only, metric=metric)
+    try:
+        # Without the mouse, what is on the screen can be marked and copied as everywhere else in the terminal.
+        await app.run_async(mouse=False)
+    finally:
+        await app.close()
+    if app.failure is not None:
+        raise app.failure
+    return app.return_code or 0

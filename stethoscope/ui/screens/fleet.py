@@ -1,0 +1,298 @@
+"""The fleet screen: is something wrong, and where?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.screen import Screen
+
+from stethoscope.ui.bindings import bindings_of
+from stethoscope.ui.keys import footer_of
+from stethoscope.ui.present.frame import LEAST, footer, opening_line, rule, too_small
+from stethoscope.ui.widgets.grid import GridView
+from stethoscope.ui.widgets.rows import Lines
+
+if TYPE_CHECKING:
+    from textual import events
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+    from textual.widgets import Input
+
+    from stethoscope.model.fleet import FleetSnapshot
+    from stethoscope.model.metric import Metric
+    from stethoscope.ui.app import StethoscopeApp
+    from stethoscope.ui.present.grid import FleetGrid, GridOptions
+    from stethoscope.ui.present.spans import Row
+
+_SHORT = 30
+"""Below this many lines the headline gives its place to a node."""
+
+
+class FleetScreen(Screen[None]):
+    """A row per node, the findings below, and one line about the cell under the cursor."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("fleet", moves=True)
+    AUTO_FOCUS = "GridView"
+
+    def __init__(self, console: StethoscopeApp) -> None:
+        """Belong to `console`, whose choices and session it uses."""
+        super().__init__()
+        self._owner = console
+        self._grid: FleetGrid | None = None
+        self._options: GridOptions | None = None
+        self._snapshot: FleetSnapshot | None = None
+        self._now = (0.0, 0.0)
+        self.paused = False
+        self.filter_text = ""
+
+    def compose(self) -> ComposeResult:
+        """Lay out the lines; all of them are there from the first picture on."""
+        yield Lines(id="small")
+        yield Lines(id="top")
+        yield Lines(id="legend")
+        yield Lines(id="rule-top")
+        yield Lines(id="headline")
+        yield GridView(id="grid")
+        yield Lines(id="rule-bottom")
+        yield Lines(id="findings", rows=())
+        yield Lines(id="cursor")
+        yield Lines(id="keys")
+
+    @property
+    def view(self) -> GridView:
+        """Return the grid's widget."""
+        return self.query_one(GridView)
+
+    @property
+    def grid(self) -> FleetGrid | None:
+        """Return the rows, once there is a snapshot."""
+        return self._grid
+
+    def on_mount(self) -> None:
+        """Show what is known before there is data."""
+        self.query_one("#findings", Lines).display = False
+        self.draw_frame()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Choose the columns again for the new size."""
+        self.draw_frame()
+        self._draw()
+
+    def draw_frame(self) -> None:
+        """Draw the lines that need no data."""
+        cells, glyphs = self.size.width or 80, self._owner.glyphs
+        small = 0 < self.size.width < LEAST[0] or 0 < self.size.height < LEAST[1]
+        self.set_class(small, "-small")
+        self.query_one("#small", Lines).show(too_small(cells, self.size.height) if small else [()])
+        self._show("rule-top", rule(cells, glyphs))
+        self._show("rule-bottom", rule(cells, glyphs))
+        self._show("keys", footer(footer_of("fleet"), cells))
+        if self._snapshot is None:
+            console = self._owner
+            self._show("top", opening_line(console.title, console.doing, console.clock.wall(), cells))
+
+    def show_snapshot(self, snapshot: FleetSnapshot, now_mono: float, now_wall: float) -> None:
+        """Take the state of this moment; a paused view keeps the one that it has."""
+        if self.paused and self._snapshot is not None:
+            self._draw_top(now_wall)
+            return
+        self._snapshot = snapshot
+        self._now = (now_mono, now_wall)
+        self._draw()
+
+    def _draw(self) -> None:
+        snapshot = self._snapshot
+        if snapshot is None:
+            return
+        from stethoscope.ui.present.grid import FleetGrid, GridOptions
+        from stethoscope.ui.present.layout import headline
+        from stethoscope.ui.present.lines import finding_rows, legend_line, unseen_line
+
+        glyphs = self._owner.glyphs
+        if self._options is None:
+            self._options = GridOptions(self._owner.metric or first_metric(snapshot), filter=self.filter_text)
+        if self._grid is None or self._grid.glyphs is not glyphs:
+            self._grid = self.view.grid = FleetGrid(self._options, glyphs)
+        grid, view, cells = self._grid, self.view, self.size.width
+        now_mono, now_wall = self._now
+        grid.update(snapshot, now_mono, now_wall, view.cells or cells, view.size.height, view.key)
+        assert grid.assessment is not None
+        assert grid.layout is not None
+        self._draw_top(now_wall)
+        self._show("legend", legend_line(grid, cells))
+        tall = self.size.height >= _SHORT
+        self.query_one("#headline", Lines).show([headline(grid.layout)] if tall and grid.layout.wide else [])
+        room = 2 if self.size.height < _SHORT else max(4, self.size.height // 6)
+        rows = finding_rows(grid.assessment, now_wall, cells, room, glyphs)
+        unseen = unseen_line(grid.assessment, cells, glyphs)
+        if unseen is not None and (not rows or tall):
+            rows.append(unseen)
+        self.query_one("#findings", Lines).show(rows)
+        view.follow()
+        self.draw_cursor()
+
+    def _draw_top(self, wall: float) -> None:
+        from stethoscope.ui.present.lines import top_line
+
+        assert self._grid is not None
+        assert self._grid.assessment is not None
+        row = top_line(self._grid.assessment, wall, self.size.width, self._owner.glyphs, paused=self.paused)
+        self._show("top", row)
+
+    def draw_cursor(self) -> None:
+        """Explain the cell under the cursor."""
+        from stethoscope.ui.present.cursor import cursor_line
+
+        current = self.view.current
+        if self._grid is None or current is None:
+            words = "no node fits the filter; escape clears it" if self._options and self._options.filter else ""
+            self._show("cursor", opening_words(words))
+            return
+        self._show("cursor", cursor_line(self._grid, *current, self._now[1], self.size.width))
+
+    def on_grid_view_cursor_moved(self) -> None:
+        """Explain the new cell."""
+        self.draw_cursor()
+
+    def _show(self, name: str, row: Row) -> None:
+        self.query_one(f"#{name}", Lines).show([row])
+
+    # ---- what the keys do
+
+    def action_open_node(self) -> None:
+        """Open the node under the cursor, or unfold."""
+        from stethoscope.ui.present.grid import FOLD
+
+        current = self.view.current
+        if current is None or self._options is None:
+            return
+        if current[0] == FOLD:
+            self._options.fold = "none"
+            self._draw()
+        else:
+            self._owner.open_node(current[0])
+
+    def action_next_metric(self, step: int) -> None:
+        """Show the next or previous metric of the catalogue."""
+        if self._options is not None and self._snapshot is not None:
+            ids = [metric.id for metric in choosable(self._snapshot)]
+            place = ids.index(self._options.metric) if self._options.metric in ids else 0
+            self.choose_metric(ids[(place + step) % len(ids)])
+
+    def choose_metric(self, metric: str) -> None:
+        """Show `metric` in the grid."""
+        if self._options is not None:
+            self._options.metric = metric
+            self._draw()
+
+    def action_choose_metric(self) -> None:
+        """Ask which metric to show."""
+        if self._snapshot is not None:
+            choices = [(metric.title, metric.meaning, metric.id) for metric in choosable(self._snapshot)]
+            self._owner.choose("metric", choices, self.choose_metric)
+
+    def action_next_sort(self) -> None:
+        """Order the rows in the next way."""
+        self._cycle("sort", ("worst", "name", "value"))
+
+    def action_next_fold(self) -> None:
+        """Fold healthy nodes in the next way."""
+        self._cycle("fold", ("fill", "all", "none"))
+
+    def _cycle(self, name: str, values: tuple[str, ...]) -> None:
+        if self._options is not None:
+            now = values.index(getattr(self._options, name))
+            setattr(self._options, name, values[(now + 1) % len(values)])
+            self._draw()
+
+    def action_pause(self) -> None:
+        """Hold the view, or let it go on."""
+        if self._snapshot is not None:
+            self.paused = not self.paused
+            self._draw_top(self._now[1])
+
+    def action_back(self) -> None:
+        """Clear the filter, then let the cursor go."""
+        if self.filter_text:
+            self.set_filter("")
+        else:
+            self.view.home()
+
+    def action_move(self, rows: int, columns: int) -> None:
+        """Move the cursor."""
+        self.view.move(rows, columns)
+
+    def action_page(self, pages: int) -> None:
+        """Move the cursor by pages."""
+        self.view.move(pages * max(1, self.view.size.height - 1))
+
+    def action_cursor_first(self) -> None:
+        """Go to the worst node."""
+        self.view.home()
+
+    def action_cursor_last(self) -> None:
+        """Go to the last row."""
+        self.view.move(self.view.line_count())
+
+    # ---- the filter
+
+    def action_edit_filter(self) -> None:
+        """Open the filter's input in place of the cursor line."""
+        from textual.widgets import Input
+
+        if not self.query(Input):
+            field = Input(self.filter_text, placeholder="part of a node name, or a pattern with * and ?", id="filter")
+            self.mount(field, before="#keys")
+            self.query_one("#cursor", Lines).display = False
+            field.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter while typing."""
+        self.set_filter(event.value)
+
+    def on_input_submitted(self) -> None:
+        """Keep the filter and give the keys back to the grid."""
+        self.close_filter()
+
+    def close_filter(self) -> bool:
+        """Close the filter's input; False when it was not open."""
+        from textual.widgets import Input
+
+        fields = self.query(Input)
+        if not fields:
+            return False
+        fields.remove()
+        self.query_one("#cursor", Lines).display = True
+        self.view.focus()
+        return True
+
+    def set_filter(self, text: str) -> None:
+        """Show only the nodes that fit `text`."""
+        self.filter_text = text.strip()
+        if self._options is not None:
+            self._options.filter = self.filter_text
+            self._draw()
+
+
+def opening_words(words: str) -> Row:
+    """Return a quiet line."""
+    from stethoscope.ui.present.spans import Span, Tone
+
+    return (Span(f" {words}", Tone.QUIET),)
+
+
+def choosable(snapshot: FleetSnapshot) -> list[Metric]:
+    """Return the metrics that the grid can show."""
+    return [
+        metric
+        for metric in snapshot.catalogue.values()
+        if metric.fleet and metric.id in snapshot.tables[metric.scope].index
+    ]
+
+
+def first_metric(snapshot: FleetSnapshot) -> str:
+    """Return the metric to start with: the GPU's clock, or how busy the CPU is where there is no GPU."""
+    ids = [metric.id for metric in choosable(snapshot)]
+    has_gpus = any(node.gpus for node in snapshot.nodes) or all(node.frame_mono is None for node in snapshot.nodes)
+    wanted = "gpu_sm_clock" if has_gpus else "cpu_util"
+    return wanted if wanted in ids else ids[0]

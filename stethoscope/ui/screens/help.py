@@ -1,0 +1,96 @@
+"""All keys, and what the signs mean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.screen import Screen
+
+from stethoscope.ui.bindings import MOVES
+from stethoscope.ui.keys import KEYS, shown
+from stethoscope.ui.present.frame import footer, rule
+from stethoscope.ui.present.spans import HEAT_LEVELS, Level, Row, Span, Tone, heat_tone, level_tone, pad
+from stethoscope.ui.widgets.rows import Lines, RowsView
+
+if TYPE_CHECKING:
+    from textual import events
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from stethoscope.ui.app import StethoscopeApp
+    from stethoscope.ui.present.spans import Glyphs
+
+_SIGNS: tuple[tuple[Level, str, str], ...] = (
+    (Level.NORMAL, "normal", "nothing deviates"),
+    (Level.PLANNED, "planned", "P2: worth a look in working hours"),
+    (Level.WARNING, "warning", "P1: today"),
+    (Level.CRITICAL, "critical", "P0: now"),
+    (Level.MISSING, "missing", "there is no value; the cursor line says why"),
+    (Level.STALE, "stale", "there was a value, and it is too old to be believed"),
+    (Level.HUNG, "hung", "the GPU driver does not answer"),
+    (Level.LOST, "lost", "the node or the device cannot be reached"),
+)
+
+
+def help_rows(glyphs: Glyphs) -> list[Row]:
+    """Return the text of the help screen."""
+    rows: list[Row] = [(Span(" Keys", Tone.STRONG),)]
+    for where, title in (("fleet", "on the fleet"), ("node", "on a node"), ("everywhere", "everywhere")):
+        rows += [(), (Span(f"   {title}", Tone.QUIET),)]
+        for key in KEYS:
+            if where in key.where:
+                names = "  ".join(shown(name) for name in key.keys)
+                rows.append((Span(f"   {pad(names, 24)}", Tone.KEY), Span(key.help, Tone.PLAIN)))
+    rows += [(), (Span(" Signs", Tone.STRONG),), ()]
+    for level, word, meaning in _SIGNS:
+        rows.append((Span(f"   {glyphs.level(level)} {pad(word, 22)}", level_tone(level)), Span(meaning, Tone.PLAIN)))
+    scale = [Span("   ")] + [Span(glyphs.heat[step], heat_tone(step)) for step in range(HEAT_LEVELS)]
+    rows += [
+        (),
+        (
+            *scale,
+            Span(pad("", 16)),
+            Span("magnitude, from the low to the high end of the scale above the grid", Tone.PLAIN),
+        ),
+    ]
+    notes = (
+        "A number brighter than its neighbours differs from its peers; one with a sign is wrong.",
+        "Ages are rounded up to the interval at which a node sends: a healthy row stands still.",
+        "Rates are over the last interval. A counter that went back or stands at its end has no rate.",
+    )
+    rows += [(), *((Span(f"   {note}", Tone.QUIET),) for note in notes)]
+    return rows
+
+
+class HelpScreen(Screen[None]):
+    """The help; escape closes it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        (key, action, "") for key, action in MOVES.items() if "page" in action or not action.endswith("1)")
+    ]
+    AUTO_FOCUS = "RowsView"
+
+    def __init__(self, console: StethoscopeApp) -> None:
+        """Belong to `console`."""
+        super().__init__()
+        self._owner = console
+
+    def compose(self) -> ComposeResult:
+        """Lay out the text and the way back."""
+        yield RowsView(id="text")
+        yield Lines(id="rule-bottom")
+        yield Lines(id="keys")
+
+    def on_mount(self) -> None:
+        """Show the text."""
+        self._draw()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Fit the new size."""
+        self._draw()
+
+    def _draw(self) -> None:
+        cells, glyphs = self.size.width or 80, self._owner.glyphs
+        self.query_one(RowsView).show(help_rows(glyphs))
+        self.query_one("#rule-bottom", Lines).show([rule(cells, glyphs)])
+        self.query_one("#keys", Lines).show([footer([("escape", "back"), ("up down", "scroll")], cells)])

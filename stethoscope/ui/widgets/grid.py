@@ -1,0 +1,96 @@
+"""The fleet's grid: rows from `present.grid`, a cursor over rows and cells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+from stethoscope.ui.widgets.rows import RowsView
+
+if TYPE_CHECKING:
+    from stethoscope.ui.present.grid import FleetGrid, Target
+    from stethoscope.ui.present.spans import Row
+
+
+class GridView(RowsView, inherit_bindings=False):
+    """Shows a FleetGrid and moves the cursor over it."""
+
+    class CursorMoved(Message):
+        """The cursor stands on another cell."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  Textual's name
+        """Start without a grid and with the cursor on the first row."""
+        super().__init__(id=id)
+        self.grid: FleetGrid | None = None
+        self.key: str | None = None
+        """Row under the cursor; None follows the first row."""
+        self._line = 0
+        self._column = 0
+
+    @property
+    def current(self) -> tuple[str, Target] | None:
+        """Return the row and cell under the cursor, or None while there are no rows."""
+        grid = self.grid
+        if grid is None or not grid.lines:
+            return None
+        targets = grid.targets()
+        return grid.lines[self._line], targets[min(self._column, len(targets) - 1)]
+
+    def line_count(self) -> int:
+        """Return how many rows there are."""
+        return len(self.grid.lines) if self.grid is not None else 0
+
+    def line(self, index: int) -> Row:
+        """Return the row `index`, with the cursor's cell marked."""
+        assert self.grid is not None
+        current = self.current
+        return self.grid.row(index, current[1] if current is not None and index == self._line else None)
+
+    def follow(self) -> None:
+        """Find the cursor's row again after the rows changed, and paint."""
+        if self.grid is not None and self.grid.lines:
+            lines = self.grid.lines
+            if self.key is None:
+                self._line = 0
+            elif self.key in lines:
+                self._line = lines.index(self.key)
+            else:
+                self._line = min(self._line, len(lines) - 1)
+                self.key = lines[self._line]
+        else:
+            self._line = 0
+        self.sync()
+
+    def move(self, rows: int = 0, columns: int = 0) -> None:
+        """Move the cursor by rows and cells; it stops at the edges."""
+        if self.grid is None or not self.grid.lines:
+            return
+        self._line = max(0, min(len(self.grid.lines) - 1, self._line + rows))
+        self._column = max(0, min(len(self.grid.targets()) - 1, self._column + columns))
+        self.key = self.grid.lines[self._line]
+        self._moved()
+
+    def home(self) -> None:
+        """Go to the first row and follow whatever comes to stand there."""
+        self.key = None
+        self._line = 0
+        self._moved()
+
+    def select(self, name: str) -> bool:
+        """Put the cursor on a node; False when its row is not shown."""
+        if self.grid is None or name not in self.grid.lines:
+            return False
+        self.key = name
+        self._line = self.grid.lines.index(name)
+        self._moved()
+        return True
+
+    def _moved(self) -> None:
+        top, height = self.scroll_offset.y, self.size.height
+        if self._line < top:
+            self.scroll_to(y=self._line, animate=False, immediate=True)
+        elif height and self._line >= top + height:
+            self.scroll_to(y=self._line - height + 1, animate=False, immediate=True)
+        self.sync()
+        self.post_message(self.CursorMoved())

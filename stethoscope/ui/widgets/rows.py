@@ -1,0 +1,165 @@
+"""Rows of spans on the screen: fixed lines, and a scrolling list that repaints only what changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.segment import Segment
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widget import Widget
+
+from stethoscope.text import clean
+from stethoscope.ui.theme import palette
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.style import Style
+    from textual.app import App
+
+    from stethoscope.ui.present.spans import Row
+
+
+def strip_of(row: Row, cells: int, app: App[object]) -> Strip:
+    """Return the strip of a row, filled with background or cut to `cells`."""
+    plain, selected, blank = palette(app)
+    return _strip(row, cells, plain, selected, blank)
+
+
+def _strip(row: Row, cells: int, plain: list[Style], selected: list[Style], blank: Style) -> Strip:
+    segments: list[Segment] = []
+    last_style: Style | None = None
+    run: list[str] = []
+    for text, tone, marked in row:
+        style = selected[tone] if marked else plain[tone]
+        if not text.isprintable():
+            # Everything remote was cleaned when it was parsed; what is not printable here is a defect that must not
+            # reach a terminal.
+            text = clean(text)
+        if style is last_style:
+            run.append(text)
+            continue
+        if run:
+            segments.append(Segment("".join(run), last_style))
+        run = [text]
+        last_style = style
+    if run:
+        segments.append(Segment("".join(run), last_style))
+    return Strip(segments).adjust_cell_length(cells, blank)
+
+
+class Lines(Widget):
+    """A few fixed rows; one that does not change is not painted again."""
+
+    DEFAULT_CSS = """
+    Lines { height: 1; width: 1fr; }
+    """
+    ALLOW_SELECT = False
+
+    def __init__(self, *, id: str | None = None, rows: Sequence[Row] = ((),)) -> None:  # noqa: A002  Textual's name
+        """Show `rows` at first."""
+        super().__init__(id=id)
+        self._rows: list[Row] = list(rows)
+
+    @property
+    def rows(self) -> list[Row]:
+        """Return what is shown."""
+        return list(self._rows)
+
+    def show(self, rows: Sequence[Row]) -> None:
+        """Show `rows`; the widget is as high as there are rows, and gone without any."""
+        old = self._rows
+        self._rows = list(rows)
+        if len(rows) != len(old) or not self.styles.height:
+            self.styles.height = len(rows)
+            self.display = bool(rows)
+            self.refresh()
+            return
+        changed = [
+            Region(0, y, self.size.width, 1) for y, (new, was) in enumerate(zip(rows, old, strict=True)) if new != was
+        ]
+        if changed:
+            self.refresh(*changed)
+
+    def render_line(self, y: int) -> Strip:
+        """Return the strip of line `y`."""
+        row = self._rows[y] if y < len(self._rows) else ()
+        return strip_of(row, self.size.width, self.app)
+
+
+class RowsView(ScrollView, can_focus=True):
+    """A scrolling list of rows, asked for one by one while they are visible."""
+
+    DEFAULT_CSS = """
+    RowsView { height: 1fr; width: 1fr; overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; }
+    """
+    ALLOW_SELECT = False
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  Textual's name
+        """Show nothing at first."""
+        super().__init__(id=id)
+        self._fixed: list[Row] = []
+        self._painted: dict[int, Row] = {}
+        self._strips: dict[int, tuple[Row, int, Strip]] = {}
+
+    def line_count(self) -> int:
+        """Return how many rows there are."""
+        return len(self._fixed)
+
+    def line(self, index: int) -> Row:
+        """Return the row `index`, asked for while it is visible."""
+        return self._fixed[index]
+
+    def show(self, rows: Sequence[Row]) -> None:
+        """Show `rows`, painting those that differ."""
+        self._fixed = list(rows)
+        self.sync()
+
+    @property
+    def cells(self) -> int:
+        """Return the width that rows can take."""
+        return self.scrollable_content_region.width
+
+    def sync(self) -> None:
+        """Ask for the visible rows again and paint those that changed."""
+        count = self.line_count()
+        size = Size(self.cells, count)
+        if self.virtual_size != size:
+            self.virtual_size = size
+        top = self.scroll_offset.y
+        dirty: list[Region] = []
+        painted: dict[int, Row] = {}
+        for y in range(self.size.height):
+            row = self.line(top + y) if top + y < count else ()
+            if self._painted.get(top + y) != row:
+                dirty.append(Region(0, y, self.size.width, 1))
+            painted[top + y] = row
+        self._painted = painted
+        if dirty:
+            self.refresh(*dirty)
+
+    def render_line(self, y: int) -> Strip:
+        """Return the strip of visible line `y`."""
+        index = self.scroll_offset.y + y
+        cells = self.cells
+        if index >= self.line_count():
+            return strip_of((), cells, self.app)
+        row = self._painted.get(index)
+        if row is None:
+            row = self._painted[index] = self.line(index)
+        kept = self._strips.get(index)
+        if kept is not None and kept[0] == row and kept[1] == cells:
+            return kept[2]
+        strip = strip_of(row, cells, self.app)
+        if len(self._strips) > 4 * max(64, self.size.height):
+            self._strips.clear()
+        self._strips[index] = (row, cells, strip)
+        return strip
+
+    def forget(self) -> None:
+        """Build every strip again: the palette changed."""
+        self._strips.clear()
+        self._painted.clear()
+        self.refresh()

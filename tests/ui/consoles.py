@@ -1,0 +1,107 @@
+"""A session over built snapshots, and a program that runs the console on it in a terminal of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stethoscope.model.fleet import FleetSnapshot
+
+
+class StillSession:
+    """Gives out the snapshot that it was made with, at a clock that stands still."""
+
+    def __init__(self, snapshot: FleetSnapshot) -> None:
+        """Stand at the moment of `snapshot`."""
+        from stethoscope.clock import FixedClock
+
+        self.now = snapshot
+        self.clock = FixedClock(snapshot.wall - snapshot.mono)
+        self.clock.advance(snapshot.mono)
+
+    async def run(self) -> None:
+        """Wait until cancelled."""
+        await asyncio.Event().wait()
+
+    def snapshot(self) -> FleetSnapshot:
+        """Return the snapshot."""
+        return self.now
+
+
+class JitterSession:
+    """A fleet whose values tremble: every node sends once in two seconds."""
+
+    def __init__(self, nodes: int) -> None:
+        """Start a healthy fleet of `nodes` nodes."""
+        import numpy as np
+
+        from stethoscope.clock import SystemClock
+        from tests.builders import fleet
+
+        self.clock = SystemClock()
+        self._random = np.random.default_rng(7)
+        self._base = fleet(nodes)
+        offset = self.clock.monotonic() - self._base.mono
+        self._frames = [self.clock.monotonic() - 2 * index / nodes for index in range(nodes)]
+        self._versions = [1] * nodes
+        self._offset = offset
+        self._made = self._make()
+
+    async def run(self) -> None:
+        """Let nodes send, each at its own moment."""
+        while True:
+            await asyncio.sleep(0.1)
+            now = self.clock.monotonic()
+            for index, at in enumerate(self._frames):
+                if now - at >= 2:
+                    self._frames[index] = now
+                    self._versions[index] += 1
+            self._made = self._make()
+
+    def _make(self) -> FleetSnapshot:
+        from stethoscope.model.metric import Scope
+
+        base = self._base
+        nodes = tuple(
+            replace(node, frame_mono=self._frames[node.index], version=self._versions[node.index])
+            for node in base.nodes
+        )
+        tables = dict(base.tables)
+        for scope in (Scope.GPU, Scope.PORT, Scope.NODE):
+            table = tables[scope]
+            noise = self._random.normal(1.0, 0.01, table.values.shape)
+            tables[scope] = replace(table, values=table.values * noise)
+        return replace(base, nodes=nodes, tables=tables, wall=self.clock.wall(), mono=self.clock.monotonic())
+
+    def snapshot(self) -> FleetSnapshot:
+        """Return the latest state."""
+        return self._made
+
+
+def main() -> None:
+    """Run the console on `still`, `jitter` or `hostile`: consoles.py KIND [NODES] [--ascii]."""
+    sys.path.insert(0, __file__.rsplit("/tests/", 1)[0])
+    from stethoscope.errors import StethoscopeError
+    from stethoscope.ui.run import run_console
+
+    kind = sys.argv[1]
+    nodes = int(sys.argv[2]) if len(sys.argv) > 2 and sys.argv[2].isdigit() else 64
+
+    async def open_session() -> object:
+        from tests.ui import scenes
+
+        return JitterSession(nodes) if kind == "jitter" else StillSession(getattr(scenes, kind)(nodes))
+
+    try:
+        code = run_console(open_session, title="demo", ascii_only="--ascii" in sys.argv)
+    except StethoscopeError as error:
+        sys.stderr.write(f"stethoscope: {error}\n")
+        code = error.exit_code
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()
