@@ -1,12 +1,12 @@
-"""What the twin knows of every GPU, port and node, in the ids and units of the metric catalogue, and how the tools that
-a real probe reads would round it."""
+"""What the twin knows of every GPU, port and node, in the ids and units of the metric catalogue, rounded as the probe
+rounds it."""
 
 from __future__ import annotations
 
 GPU: dict[str, int] = {
     "gpu_sm_clock": 0,
     "gpu_util": 0,
-    "gpu_power_draw": 3,
+    "gpu_power_draw": 1,
     "gpu_temp": 0,
     "gpu_temp_margin": 0,
     "gpu_mem_temp": 0,
@@ -14,19 +14,19 @@ GPU: dict[str, int] = {
     "gpu_fb_used": 0,
     "gpu_fb_total": 0,
     "gpu_mem_copy_util": 0,
-    "gpu_power_limit": 0,
+    "gpu_power_limit": 1,
     "gpu_pcie_rx": 0,
     "gpu_pcie_tx": 0,
     "gpu_handle_error": 0,
 }
-"""Metric -> digits behind the point; NVML gives milliwatts and whole numbers of everything else."""
+"""Metric -> digits behind the point; power in tenths of a watt, everything else whole."""
 
 NODE: dict[str, int] = {
-    "cpu_util": 2,
-    "cpu_iowait": 2,
-    "cpu_softirq": 2,
-    "cpu_softirq_max": 2,
-    "cpu_steal": 2,
+    "cpu_util": 1,
+    "cpu_iowait": 1,
+    "cpu_softirq": 1,
+    "cpu_softirq_max": 1,
+    "cpu_steal": 1,
     "load1": 2,
     "cpu_count": 0,
     "procs_blocked": 0,
@@ -39,7 +39,7 @@ NODE: dict[str, int] = {
     "mem_dirty_writeback": 0,
     "gpu_count": 0,
     "gpu_count_pci": 0,
-    "nvml_latency": 2,
+    "nvml_latency": 1,
 }
 
 PORT: dict[str, int] = {"ib_port_state": 0, "ib_port_phys_state": 0, "ib_port_rate": 0}

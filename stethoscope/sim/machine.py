@@ -56,6 +56,8 @@ class Machine:
     """Traffic of each GPU as a share of a healthy step's."""
     context: npt.NDArray[np.bool_]
     """A process holds the GPU."""
+    working: npt.NDArray[np.bool_]
+    """The rank takes part in steps that end."""
     waiting: Floats
     """Share (0..1) of each step that the rank waits in NCCL."""
     heat_to_c: Floats
@@ -80,6 +82,7 @@ def machine(layout: Layout, effects: Effects, runs: Iterable[JobRun], character_
         copy_util=np.zeros(shape),
         pace=np.zeros(shape),
         context=np.zeros(shape, dtype=np.bool_),
+        working=np.zeros(shape, dtype=np.bool_),
         waiting=np.zeros(shape),
         heat_to_c=np.zeros(shape),
         heat_tau_s=np.full(shape, TAU_S),
@@ -93,8 +96,12 @@ def machine(layout: Layout, effects: Effects, runs: Iterable[JobRun], character_
         else:
             _standing(now, run, effects, board)
     now.heat_to_c = INLET_C + 14 + HEAT_K / board.power_w * now.power_w + character_c
-    held = ~np.isnan(effects.heat_to_c)
-    now.heat_to_c[held], now.heat_tau_s[held] = effects.heat_to_c[held], effects.heat_tau_s[held]
+    # A board with a bad way for its heat is that hot only while it works.
+    hot = ~np.isnan(effects.heat_to_c)
+    strain = np.where(now.working, 1.0, np.minimum(now.power_w / (0.5 * board.power_w), 1.0))
+    forced = INLET_C + (effects.heat_to_c - INLET_C) * strain
+    now.heat_to_c = np.where(hot, np.fmax(forced, now.heat_to_c), now.heat_to_c)
+    now.heat_tau_s = np.where(hot & now.working, effects.heat_tau_s, now.heat_tau_s)
     now.rates = _rates(now, layout, effects)
     return now
 
@@ -123,6 +130,7 @@ def _running(now: Machine, run: JobRun, step: Step, effects: Effects, board: Boa
     now.clock_mhz[rows] = np.minimum(boost, np.where(held < board.busy_mhz, held, np.inf))
     now.copy_util[rows] = 62 * step.compute_s / step_s
     now.pace[rows] = job.step_time_s / step_s
+    now.working[rows] = True
     now.waiting[rows] = waiting
     now.cores[rows] = float(run.alive.shape[1])
     now.loading[rows] = job.step_time_s / step_s

@@ -73,9 +73,8 @@ class Readings:
         busy = now.util > 0
         # The cap holds most busy boards; one that waits has nothing to be held for.
         capped = busy & (now.waiting < 0.1) & (twin.noise.uniform("character power cap", shape) < 0.85)
-        reasons = (
-            np.where(now.context, 0, _IDLE) | np.where(capped & (effects.reasons == 0), _POWER_CAP, 0) | effects.reasons
-        )
+        forced = np.where(now.working, effects.reasons, 0)
+        reasons = np.where(now.context, 0, _IDLE) | np.where(capped & (forced == 0), _POWER_CAP, 0) | forced
         pcie = 4e6 * now.pace
         values: dict[str, Floats] = {
             "gpu_sm_clock": now.clock_mhz,
@@ -125,7 +124,7 @@ class Readings:
         if metric == "gpu_power_draw":
             return column * (1 + np.where(now.util > 0, 0.02, 0.004) * noise)
         if metric in ("gpu_temp", "gpu_mem_temp"):
-            return column + (0.3 + effects.heat_swing_c) * noise
+            return column + (0.3 + np.where(now.working, effects.heat_swing_c, 0.0)) * noise
         if metric == "gpu_mem_copy_util":
             return np.where(column > 0, np.clip(column + 2.5 * noise, 0, 100), 0.0)
         return np.maximum(column * (1 + 0.1 * noise), 0.0)

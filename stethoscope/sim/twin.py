@@ -253,7 +253,7 @@ class Twin:
     def link(self, node: int) -> str:
         """Return how a node can be reached: up, or power, hang, panic, silent."""
         if any(override.silences(node, self.t_s) for override in self.overrides):
-            return "silent"
+            return "hang"
         return self.effects.links.get(node, "up")
 
     def probe_text(self, node: int, probe: str) -> str | None:

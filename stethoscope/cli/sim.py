@@ -1,0 +1,58 @@
+"""`stethoscope sim`: a simulated fleet that other programs reach over SSH on loopback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--scenario", metavar="FILE|NAME", default="demo", show_default=True, help="Scenario to play.")
+@click.option("--write-fleet", metavar="FILE", type=click.Path(path_type=Path), help="Write the fleet file there.")
+@click.option("--start-at", metavar="TIME", default="0s", show_default=True, help="Simulated time to start at, as 4m.")
+@click.option(
+    "--speed", type=click.FloatRange(0.1, 60), default=1.0, show_default=True, help="Simulated seconds a second."
+)
+@click.option("--port", type=click.IntRange(1, 65535), help="Port of every node; without it a free one.")
+@click.option("--with-parent", metavar="PID", type=click.IntRange(1), help="End when that process ends.")
+@click.option("--list", "list_only", is_flag=True, help="List the bundled scenarios and end.")
+def command(
+    scenario: str,
+    write_fleet: Path | None,
+    start_at: str,
+    speed: float,
+    port: int | None,
+    with_parent: int | None,
+    list_only: bool,
+) -> int:
+    """Serve a simulated fleet: one SSH server a node, each with its own host key, until interrupted."""
+    import asyncio
+
+    from stethoscope.errors import UsageError
+    from stethoscope.sim.scenarios import bundled, open_scenario
+    from stethoscope.specs.scenario import seconds
+
+    if list_only:
+        for name, path in bundled().items():
+            click.echo(f"{name}\t{open_scenario(str(path)).title}")
+        return 0
+    try:
+        start_at_s = seconds(float(start_at) if start_at.replace(".", "", 1).isdecimal() else start_at)
+    except ValueError as error:
+        raise UsageError(f"--start-at: {error}") from error
+    played = open_scenario(scenario)
+    from stethoscope.sim.serve import serve
+
+    asyncio.run(
+        serve(
+            played,
+            fleet_file=write_fleet,
+            start_at_s=start_at_s,
+            speed=speed,
+            port=port,
+            parent=with_parent,
+            say=lambda line: click.echo(f"stethoscope sim: {line}", err=True),
+        )
+    )
+    return 0

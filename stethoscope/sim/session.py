@@ -1,0 +1,193 @@
+"""One exec on one simulated node: the probe's start, its stream and its control line, or a very small shell."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import asyncssh
+import msgspec
+
+from stethoscope.model import wire
+from stethoscope.sim.speaker import Speaker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stethoscope.sim.lines import Said
+    from stethoscope.sim.readings import Readings
+    from stethoscope.sim.server import Node
+    from stethoscope.sim.twin import Twin
+
+_START = re.compile(re.escape(wire.SCHEMA) + r" ([A-Za-z0-9]{1,64})")
+_LONGEST_CONTROL = 65_536
+_LONGEST_PAYLOAD = 16 * 1024 * 1024
+_HISTORY_S = 900.0
+"""How far back a probe reads the kernel log when it starts."""
+_GOLDEN = 0.618034
+
+
+class _Control(msgspec.Struct):
+    do: str
+    s: float = 0.0
+    id: int = 0
+    probe: str = ""
+
+
+_control = msgspec.json.Decoder(_Control)
+
+
+class NodeSession(asyncssh.SSHServerSession[bytes]):
+    """Speaks the probe's protocol for a command line that starts the probe."""
+
+    def __init__(self, twin: Twin, node: Node, readings: Callable[[], Readings]) -> None:
+        """Serve one channel of a node; while it streams it is one of `node.sessions`."""
+        self._twin = twin
+        self._node = node
+        self._readings = readings
+        self._channel: asyncssh.SSHServerChannel[bytes] | None = None
+        self._command = ""
+        self._nonce = ""
+        self._buffer = bytearray()
+        self._payload_left: int | None = None
+        self._speaker: Speaker | None = None
+        self._due = 0.0
+
+    # ------------------------------------------------------------ what asyncssh calls
+
+    def connection_made(self, chan: asyncssh.SSHServerChannel[bytes]) -> None:
+        """Keep the channel to write to."""
+        self._channel = chan
+
+    def exec_requested(self, command: str) -> bool:
+        """Accept any command."""
+        self._command = command
+        return True
+
+    def session_started(self) -> None:
+        """Wait for the probe's payload, or run another command at once."""
+        start = _START.search(self._command)
+        if start is None:
+            self._run_shell()
+        else:
+            self._nonce = start[1]
+
+    def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
+        """Swallow the payload, then take control lines."""
+        if not self._nonce:
+            return
+        self._buffer += data
+        if self._speaker is None and self._swallowed():
+            self._start()
+        while self._speaker is not None:
+            end = self._buffer.find(b"\n")
+            if end < 0:
+                if len(self._buffer) > _LONGEST_CONTROL:
+                    self._buffer.clear()
+                return
+            line = bytes(self._buffer[:end])
+            del self._buffer[: end + 1]
+            self._obey(line)
+
+    def eof_received(self) -> bool:
+        """End: the console is gone."""
+        self._end(0)
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the channel."""
+        self._node.sessions.discard(self)
+        self._channel = None
+
+    # ------------------------------------------------------------ the stream
+
+    def tick(self, now: float) -> None:
+        """Send a frame if one is due at `now` (seconds of the loop's clock)."""
+        speaker = self._speaker
+        if speaker is None or now < self._due:
+            return
+        # A late frame does not make the next ones early.
+        self._due = max(self._due + speaker.tick_s, now + speaker.tick_s / 2)
+        self._write(speaker.frame(self._readings()))
+
+    def tell(self, said: Said) -> None:
+        """Send a line of the node's kernel log."""
+        if self._speaker is not None:
+            self._write(self._speaker.event(said))
+
+    def _swallowed(self) -> bool:
+        """Read and discard what has come of the payload; tell whether it is complete."""
+        if self._payload_left is None:
+            end = self._buffer.find(b"\n")
+            if end < 0:
+                return False
+            length = bytes(self._buffer[:end]).strip()
+            del self._buffer[: end + 1]
+            if not length.isdigit() or int(length) > _LONGEST_PAYLOAD:
+                self._end(1)
+                return False
+            self._payload_left = int(length)
+        taken = min(self._payload_left, len(self._buffer))
+        del self._buffer[:taken]
+        self._payload_left -= taken
+        return self._payload_left == 0
+
+    def _start(self) -> None:
+        tick = re.search(rf"\b{self._nonce} ([0-9.]{{1,8}})(?:\s|$)", self._command)
+        tick_s = float(tick[1]) if tick and tick[1].count(".") <= 1 and tick[1] != "." else 2.0
+        speaker = self._speaker = Speaker(self._twin, self._node.index, tick_s)
+        self._write(wire.sentinel(self._nonce).encode() + b"\n" + speaker.hello())
+        self._write(speaker.frame(self._readings(), full=True))
+        for said in self._node.kernel_log:
+            if said.at_s >= self._twin.t_s - _HISTORY_S:
+                self._write(speaker.event(said))
+        # Nodes that were started in one wave spread their frames over the tick.
+        self._due = asyncio.get_running_loop().time() + tick_s * (0.25 + 0.75 * (self._node.index * _GOLDEN % 1))
+        self._node.sessions.add(self)
+
+    def _obey(self, line: bytes) -> None:
+        speaker = self._speaker
+        if speaker is None:
+            return
+        try:
+            order = _control.decode(line)
+        except msgspec.DecodeError:
+            return
+        if order.do == "tick" and 0.2 <= order.s <= 3600:
+            speaker.tick_s = order.s
+            self._due = min(self._due, asyncio.get_running_loop().time() + order.s)
+        elif order.do == "full":
+            self._write(speaker.frame(self._readings(), full=True))
+        elif order.do == "run":
+            self._write(speaker.result(order.id, order.probe))
+        elif order.do == "stop":
+            self._write(speaker.bye("stop"))
+            self._end(0)
+
+    def _run_shell(self) -> None:
+        try:
+            words: list[Any] = shlex.split(self._command)
+        except ValueError:
+            words = []
+        if words[:1] == ["echo"]:
+            self._write(" ".join(words[1:]).encode() + b"\n")
+            self._end(0)
+        elif words == ["true"]:
+            self._end(0)
+        else:
+            if self._channel is not None:
+                self._channel.write_stderr(b"sh: 1: not found\n")
+            self._end(127)
+
+    def _write(self, data: bytes) -> None:
+        if self._channel is not None and not self._channel.is_closing():
+            self._channel.write(data)
+
+    def _end(self, code: int) -> None:
+        self._node.sessions.discard(self)
+        self._speaker = None
+        self._nonce = ""
+        if self._channel is not None and not self._channel.is_closing():
+            self._channel.exit(code)

@@ -1,0 +1,165 @@
+"""The lines that the probe on one simulated node prints on one channel: the wire, with the node's own clocks."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stethoscope.model import wire
+from stethoscope.sim import board
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stethoscope.sim.lines import Said
+    from stethoscope.sim.readings import Readings
+    from stethoscope.sim.twin import Twin
+
+KERNEL = "5.15.0-113-generic"
+PYTHON = "3.10.12"
+FULL_S = 60.0
+"""Time between two frames with every value."""
+
+
+class Speaker:
+    """The probe of one channel: knows its sequence number and what it sent last."""
+
+    def __init__(self, twin: Twin, node: int, tick_s: float) -> None:
+        """Speak for the node at that position."""
+        self._twin = twin
+        self._node = node
+        self.tick_s = tick_s
+        self._seq = 0
+        self._full_at = 0.0
+        self._sent: tuple[dict[str, Any], dict[str, list[Any]], dict[str, list[Any]], dict[str, str]] = ({}, {}, {}, {})
+        self._identity = identity(twin, node)
+
+    def hello(self) -> bytes:
+        """Return the first line."""
+        return self._line(
+            wire.Hello(
+                **self._stamp(self._twin.t_s),
+                host=self._twin.layout.nodes[self._node],
+                kernel=KERNEL,
+                python=PYTHON,
+                pid=4_000 + self._node,
+                boot_id=self._identity.boot_id,
+                tick_s=self.tick_s,
+            )
+        )
+
+    def frame(self, readings: Readings, *, full: bool = False) -> bytes:
+        """Return what changed since the frame before, or every value at the start, once a minute, and when asked to."""
+        now = self._values(readings)
+        past, self._sent = self._sent, now
+        node, gpu, port, notes = now
+        stamp = self._stamp(readings.t_s)
+        if full or not past[0] or readings.t_s - self._full_at >= FULL_S:
+            self._full_at = readings.t_s
+            identity = self._identity
+            return self._line(
+                wire.Full(**stamp, gpus=identity.gpus, ports=identity.ports, node=node, gpu=gpu, port=port, notes=notes)
+            )
+        return self._line(
+            wire.Delta(
+                **stamp,
+                node={metric: value for metric, value in node.items() if past[0][metric] != value},
+                gpu=_changed(past[1], gpu),
+                port=_changed(past[2], port),
+                notes=notes if notes != past[3] else None,
+            )
+        )
+
+    def event(self, said: Said) -> bytes:
+        """Return a line of the node's kernel log."""
+        at = self._twin.wall_at_0 + said.at_s + self._identity.clock_offset_s
+        return self._line(wire.Event(**self._stamp(self._twin.t_s), source=said.sink, text=said.text, at=round(at, 6)))
+
+    def result(self, number: int, probe: str) -> bytes:
+        """Return what an on-demand probe gives on this node."""
+        text = self._twin.probe_text(self._node, probe)
+        stamp = self._stamp(self._twin.t_s)
+        if text is None:
+            return self._line(wire.Result(**stamp, id=number, probe=probe, status="unknown_probe"))
+        return self._line(wire.Result(**stamp, id=number, probe=probe, status="ok", text=text, exit=0))
+
+    def bye(self, why: str) -> bytes:
+        """Return the last line."""
+        return self._line(wire.Bye(**self._stamp(self._twin.t_s), why=why))
+
+    def _values(
+        self, readings: Readings
+    ) -> tuple[dict[str, Any], dict[str, list[Any]], dict[str, list[Any]], dict[str, str]]:
+        row = self._node
+        node = {metric: column[row] for metric, column in readings.node.items()}
+        gpu = {metric: column[row] for metric, column in readings.gpu.items()}
+        port = {metric: column[row] for metric, column in readings.port.items()}
+        return node, gpu, port, {"nvml": "hung"} if node["nvml_latency"] == "hung" else {}
+
+    def _stamp(self, t_s: float) -> dict[str, Any]:
+        identity = self._identity
+        stamp = {
+            "seq": self._seq,
+            "mono": round(t_s - identity.booted_s, 3),
+            "wall": round(self._twin.wall_at_0 + t_s + identity.clock_offset_s, 3),
+        }
+        self._seq += 1
+        return stamp
+
+    def _line(self, message: wire.Message) -> bytes:
+        return wire.encode(message) + b"\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What is built into a node, and this boot of it."""
+
+    gpus: list[wire.GpuIdentity]
+    ports: list[wire.PortIdentity]
+    boot_id: str
+    booted_s: float
+    """Scenario seconds at which the node started; long before 0 for a node that has not restarted."""
+    clock_offset_s: float
+
+
+def identity(twin: Twin, node: int) -> Identity:
+    """Return the identity of the node at that position at the twin's moment."""
+    layout, name = twin.layout, twin.layout.nodes[node]
+    seed = twin.scenario.seed
+    booted_s = twin.boots.get(node)
+    draw = float(twin.noise.uniform("uptime", (len(layout.nodes),))[node])
+    return Identity(
+        gpus=[
+            wire.GpuIdentity(
+                index=index,
+                name=layout.board.name,
+                uuid=f"GPU-{_uuid(seed, name, 'gpu', index)}",
+                pci=board.gpu_pci(index) + ".0",
+            )
+            for index in range(layout.gpu_shape[1])
+        ],
+        ports=[
+            wire.PortIdentity(
+                device=f"mlx5_{index}", layer="InfiniBand", pci=board.port_pci(index), netdev=f"ib{index}"
+            )
+            for index in range(layout.port_shape[1])
+        ],
+        boot_id=_uuid(seed, name, "boot", booted_s),
+        booted_s=-86_400 * (3 + 37 * draw) if booted_s is None else booted_s,
+        clock_offset_s=0.0004 * (float(twin.noise.uniform("clock", (len(layout.nodes),))[node]) - 0.5),
+    )
+
+
+def _uuid(*parts: object) -> str:
+    return str(uuid.UUID(bytes=hashlib.sha256(repr(parts).encode()).digest()[:16], version=4))
+
+
+def _changed(past: Mapping[str, list[Any]], now: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """Return the lists in which something changed, null where nothing did."""
+    return {
+        metric: [value if value != old else None for value, old in zip(values, past[metric], strict=True)]
+        for metric, values in now.items()
+        if values != past[metric]
+    }
