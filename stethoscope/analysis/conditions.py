@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from stethoscope.model.event import LogEvent
     from stethoscope.model.fleet import FleetSnapshot, Floats, Table
 
-SINGLE_LOOK_S = 4.0
-"""With two frames 5 s apart nothing can be seen to last longer than this."""
+SINGLE_LOOK_S = 3.0
+"""With two frames 5 s apart, looked at once a second, nothing can be relied on to be seen for longer than this."""
 KERNEL_LOG_NOTE = "kernel_log"
 """Key of a node's notes that says why its kernel log cannot be read."""
 

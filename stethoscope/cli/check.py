@@ -1,0 +1,120 @@
+"""`stethoscope check`: look once and say what is wrong, for people and for scripts."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stethoscope.cli.source import SourceOptions, open_source, source_options
+from stethoscope.errors import EXIT_HEALTHY, EXIT_PLANNED, EXIT_UNREACHABLE, EXIT_URGENT, UsageError
+
+if TYPE_CHECKING:
+    from stethoscope.session.check import CheckResult
+    from stethoscope.ui.present.spans import Row
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@source_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document (stethoscope.check/1).")
+@click.option("--timeout", metavar="TIME", default="20s", show_default=True, help="Longest wait for slow nodes.")
+@click.option("--playbooks", metavar="DIR", multiple=True, help="Directory whose rules stand before the bundled ones.")
+@click.option("--ascii", "ascii_only", is_flag=True, help="Print ASCII signs alone.")
+def command(source: SourceOptions, as_json: bool, timeout: str, playbooks: tuple[str, ...], ascii_only: bool) -> int:
+    """Look at every node twice within a few seconds and print what is wrong.
+
+    Exit status: 0 nothing, 1 findings of P2, 2 findings of P0 or P1, 69 when no node was reached.
+    """
+    import asyncio
+
+    from stethoscope.clock import SystemClock
+    from stethoscope.session.check import check
+    from stethoscope.session.open import open_session
+    from stethoscope.specs.condition import duration_s
+
+    try:
+        timeout_s = duration_s(timeout)
+    except ValueError as error:
+        raise UsageError(f"--timeout: {error}") from None
+    clock = SystemClock()
+    session = open_session(open_source(source, clock), clock, *_directories(playbooks), single_look=True)
+    narrate = sys.stderr.isatty()
+    result = asyncio.run(check(session, timeout_s=timeout_s, on_progress=_narrate if narrate else None))
+    if narrate:
+        click.echo("\r\x1b[K", err=True, nl=False)
+    if as_json:
+        import msgspec
+
+        from stethoscope.ui.present.report import report_json
+
+        click.echo(msgspec.json.encode(report_json(result)).decode())
+    else:
+        _print(result, ascii_only=ascii_only)
+    return exit_code(result)
+
+
+def exit_code(result: CheckResult) -> int:
+    """Return the exit status that a result stands for."""
+    from stethoscope.model.finding import Severity
+
+    if not result.reached:
+        return EXIT_UNREACHABLE
+    severities = {finding.severity for finding in result.findings}
+    if severities & {Severity.P0, Severity.P1}:
+        return EXIT_URGENT
+    return EXIT_PLANNED if Severity.P2 in severities else EXIT_HEALTHY
+
+
+def _directories(names: tuple[str, ...]) -> list[Path]:
+    directories = [Path(name) for name in names]
+    for directory in directories:
+        if not directory.is_dir():
+            raise UsageError(f"--playbooks: {directory} is not a directory")
+    return directories
+
+
+def _narrate(done: int, nodes: int, seconds: float) -> None:
+    click.echo(f"\r\x1b[Klooking at {nodes:,} nodes, {done:,} done, {seconds:.0f} s", err=True, nl=False)
+
+
+def _print(result: CheckResult, *, ascii_only: bool) -> None:
+    from stethoscope.ui.present.report import report_rows
+    from stethoscope.ui.present.spans import ASCII, UNICODE, plain, to_ascii
+
+    ascii_only = ascii_only or "utf" not in (sys.stdout.encoding or "").lower()
+    rows = report_rows(result, ASCII if ascii_only else UNICODE)
+    if sys.stdout.isatty():
+        _print_in_colour(rows, ascii_only=ascii_only)
+        return
+    for row in rows:
+        click.echo(to_ascii(plain(row)) if ascii_only else plain(row))
+
+
+def _print_in_colour(rows: list[Row], *, ascii_only: bool) -> None:
+    """Print rows in the colours of the terminal, or in none (NO_COLOR), each cut to its width."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from stethoscope.ui.present.spans import Tone, cut, plain, row_width, to_ascii
+
+    styles = {
+        Tone.CRITICAL: "bold red",
+        Tone.WARNING: "yellow",
+        Tone.PLANNED: "cyan",
+        Tone.NORMAL: "dim",
+        Tone.MISSING: "dim",
+        Tone.QUIET: "dim",
+        Tone.STRONG: "bold",
+    }
+    console = Console(highlight=False, markup=False, emoji=False)
+    for row in rows:
+        text = Text(no_wrap=True, end="")
+        for span in row:
+            text.append(to_ascii(span.text) if ascii_only else span.text, styles.get(span.tone, ""))
+        if row_width(row) > console.width:
+            shown = cut(to_ascii(plain(row)) if ascii_only else plain(row), console.width, "~" if ascii_only else "…")
+            text.truncate(len(shown) - 1)
+            text.append(shown[-1])
+        console.print(text, soft_wrap=True)

@@ -1,0 +1,39 @@
+"""`stethoscope lint`: check the data files and let them test themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stethoscope.errors import EXIT_DATA, EXIT_HEALTHY, UsageError
+
+if TYPE_CHECKING:
+    from stethoscope.session.lint import LintResult
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--playbooks", metavar="DIR", multiple=True, help="Directory whose files stand before the bundled ones.")
+def command(playbooks: tuple[str, ...]) -> int:
+    """Check metrics, root causes, rules and scenarios, and run the tests that rules carry.
+
+    Prints one line for each error, `file:line:column: message`. Exit status: 0 nothing is wrong, 65 something is.
+    """
+    from stethoscope.session.lint import lint
+
+    directories = [Path(name) for name in playbooks]
+    for directory in directories:
+        if not directory.is_dir():
+            raise UsageError(f"--playbooks: {directory} is not a directory")
+    result = lint(*directories)
+    for error in result.errors:
+        click.echo(str(error))
+    click.echo(_sum(result), err=bool(result.errors))
+    return EXIT_DATA if result.errors else EXIT_HEALTHY
+
+
+def _sum(result: LintResult) -> str:
+    counts = ", ".join(f"{count:,} {what}" for what, count in result.counts.items())
+    errors = len(result.errors)
+    return f"{counts}: {'nothing wrong' if not errors else f'{errors} error' + 's' * (errors > 1)}"
