@@ -85,7 +85,7 @@ def step(rules: CounterRules, before: Totals, now: Totals, since: Floats, mono: 
         reset = back & ~wrapped
         reasons[reset & known] = Reason.RESET
         timed |= reset
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         rates = change / interval_s
     if rules.pins.shape[1]:
         still = (now[:, None, :] == rules.pins).any(axis=1)

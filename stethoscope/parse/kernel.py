@@ -8,7 +8,8 @@ from typing import NamedTuple
 from stethoscope.parse.pci import normal_pci, slot_of
 
 _XID = re.compile(
-    r"NVRM: Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]{5,20})(?: GPU-I:\d{1,4})?(?: GPU-CI:\d{1,4})?\): (?P<code>\d{1,4})(?!\d)",
+    r"NVRM: Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]{5,20})(?: GPU-I:\d{1,4})?(?: GPU-CI:\d{1,4})?\): "
+    r"(?P<code>\d{1,4})(?!\d)",
     re.ASCII,
 )
 

@@ -98,7 +98,7 @@ def _check_numbers(cells: Sequence[Cell]) -> bool:
     """Refuse numbers beyond 64 bits; tell whether there are words among `cells`."""
     kinds = set(map(type, cells))
     numbers = cells if kinds <= _NUMBERS else [cell for cell in cells if cell.__class__ in _NUMBERS]
-    if numbers and not (-(2**63) <= min(numbers) and max(numbers) < 2**64):  # type: ignore[type-var, operator]
+    if numbers and not (min(numbers) >= -(2**63) and max(numbers) < 2**64):  # type: ignore[type-var, operator]
         raise ParseError("a number beyond 64 bits")
     return str in kinds
 

@@ -64,8 +64,6 @@ class Session:
         catalogue: Mapping[str, Metric],
         clock: Clock | None = None,
         rules: Rules | None = None,
-        *,
-        simulated: bool = False,
     ) -> None:
         """Take where lines come from, what metrics there are, and what judges them; `run` starts it."""
         self.source = source
@@ -75,7 +73,6 @@ class Session:
         self.last_defect = ""
         self._state = FleetState(catalogue, source.nodes, source.fleet)
         self._rules = rules
-        self._simulated = simulated
         self._findings: tuple[Finding, ...] = ()
         self._known_findings: set[str] = set()
         self._links: dict[str, None] = {}
@@ -115,7 +112,7 @@ class Session:
                 return self._snapshot
         self._changed = False
         snapshot = self._state.snapshot(self.clock.wall(), mono)
-        self._snapshot = replace(snapshot, findings=self._findings, simulated=self._simulated)
+        self._snapshot = replace(snapshot, findings=self._findings, simulated=self.source.simulated)
         return self._snapshot
 
     def evaluate(self) -> FleetSnapshot:
