@@ -102,7 +102,7 @@ PORT_FILES = (
 MATTERS = re.compile(
     rb"NVRM|nvidia|\bSXid\b|\bAER\b|pcieport|PCIe Bus Error|mlx[45]|infiniband|\bib_|\bib\d|nvme|I/O error|EXT4-fs|"
     rb"XFS|\bata\d|\boom|Out of memory|Killed process|\bmce:|\bMCE\b|EDAC|Hardware Error|blocked for more than|"
-    rb"soft lockup|hard LOCKUP|Call Trace|rcu.*stall|(?:nfs|lustre|LustreError|lnet).*(?:not responding|timed out)|"
+    rb"soft lockup|hard LOCKUP|\bBUG\b|segfault|Call Trace|rcu.*stall|NETDEV WATCHDOG|(?:nfs|lustre|LustreError|lnet).*(?:not responding|timed out)|"
     rb"thermal|throttl",
     re.IGNORECASE,
 )
@@ -216,7 +216,7 @@ class Host:
 
     def work_out_shares(self, total, times):
         """Set the percentages from the clock ticks since the reading before."""
-        gone = [max(0, new - old) for new, old in zip(total, self.times[b"cpu"])]
+        gone = [max(0, new - old) for new, old in zip(total, self.times[b"cpu"], strict=False)]
         whole = float(sum(gone))
         if not whole or len(gone) < 8:
             return
@@ -249,9 +249,9 @@ class Host:
         except (ValueError, IndexError):
             values.update(dict.fromkeys(names, "error"))
             return
-        for metric, keys in zip(names, ((b"MemAvailable",), (b"MemTotal",), (b"Dirty", b"Writeback"))):
+        for metric, keys in zip(names, ((b"MemAvailable",), (b"MemTotal",), (b"Dirty", b"Writeback")), strict=False):
             present = [found[key] for key in keys if key in found]
-            values[metric] = int(round(sum(present) / 1024.0)) if len(present) == len(keys) else "unsupported"
+            values[metric] = round(sum(present) / 1024.0) if len(present) == len(keys) else "unsupported"
 
     def read_load(self, values):
         """Fill in the one-minute load."""
@@ -307,7 +307,9 @@ class Ports:
             numbers = [int(name) for name in list_names("%s/%s/ports" % (base, device)) if name.isdigit()]
             found.extend((device, number) for number in sorted(numbers))
         # Adapters sort as people count them: mlx5_2 before mlx5_10.
-        found.sort(key=lambda port: ([int(part) if part.isdigit() else 0 for part in re.split(r"(\d+)", port[0])], port))
+        found.sort(
+            key=lambda port: ([int(part) if part.isdigit() else 0 for part in re.split(r"(\d+)", port[0])], port)
+        )
         self.known = {port: self.known.get(port) or self.identify(*port) for port in found}
         values = {}
         if found:
@@ -408,7 +410,7 @@ class KernelLog:
         """Start a program that prints the log; False when it is not there."""
         for folder in ("/usr/bin/", "/bin/", "/usr/sbin/", "/sbin/"):
             if os.access(folder + arguments[0], os.X_OK):
-                self.pid, into, self.descriptor = spawn([folder + arguments[0]] + arguments[1:])
+                self.pid, into, self.descriptor = spawn([folder + arguments[0], *arguments[1:]])
                 os.close(into)
                 os.set_blocking(self.descriptor, False)
                 return True
@@ -477,7 +479,9 @@ class KernelLog:
     def kmsg_lines(self):
         """Yield from /dev/kmsg: `level,seq,usec,flags;text`, then lines with a blank in front that say more."""
         for record in self.chunks(20000):
-            for line in record.split(b"\n"):
+            lines = (self.rest + record).split(b"\n")
+            self.rest = lines.pop()[-LONGEST_CONTROL:]
+            for line in lines:
                 head, mark, text = line.partition(b";")
                 if not mark or line.startswith(b" "):
                     continue
@@ -728,7 +732,10 @@ class Driver:
         place = self.attempt(self.nvml.nvmlDeviceGetPciInfo, handle)
         if not isinstance(place, str):
             # The driver writes 00000000:4F:00.0, sysfs 0000:4f:00.0.
-            address = place.busId.decode("ascii", "replace").lower()
+            address = place.busId
+            if isinstance(address, bytes):
+                address = address.decode("ascii", "replace")
+            address = address.lower()
             identity["pci"] = address[4:] if address.startswith("0000") and len(address) == 16 else address
         self.identities[index] = identity
         self.known[index] = True
@@ -758,8 +765,8 @@ class Driver:
         if memory == "unsupported":
             memory = attempt(nvml.nvmlDeviceGetMemoryInfo, handle)
         plain = isinstance(memory, str)
-        values["gpu_fb_used"] = memory if plain else int(round(memory.used / 1048576.0))
-        values["gpu_fb_total"] = memory if plain else int(round(memory.total / 1048576.0))
+        values["gpu_fb_used"] = memory if plain else round(memory.used / 1048576.0)
+        values["gpu_fb_total"] = memory if plain else round(memory.total / 1048576.0)
         self.ask_fields(handle, values)
         return values
 
@@ -773,7 +780,9 @@ class Driver:
             ("nvlink_tx", (nvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, every_link)),
             ("nvlink_rx", (nvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, every_link)),
         ]
-        values.update(zip([name for name, _ in fields], self.fields(handle, [field for _, field in fields])))
+        values.update(
+            zip([name for name, _ in fields], self.fields(handle, [field for _, field in fields]), strict=False)
+        )
         for metric, field in (
             ("nvlink_tx", nvml.NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES),
             ("nvlink_rx", nvml.NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES),
@@ -834,7 +843,7 @@ def child_main(source):
         signal.signal(number, signal.SIG_IGN)
     driver = Driver(load_nvml(source))
     refusal = driver.open()
-    pending = b""
+    pending, sampled = b"", False
     while True:
         while b"\n" not in pending:
             part = os.read(0, 4096)
@@ -847,7 +856,10 @@ def child_main(source):
         if "gpus" not in answer:
             # The library keeps what it found at its first call: only a new process can find something else.
             return
-        driver.sample_pcie(int(math.ceil(len(driver.identities) * min(1.0, float(line) / PCIE_S))))
+        # The first time all of them, so that nobody waits ten seconds for a first value.
+        share = min(1.0, float(line) / PCIE_S) if sampled else 1.0
+        driver.sample_pcie(math.ceil(len(driver.identities) * share))
+        sampled = True
 
 
 # ---------------------------------------------------------------- NVML, seen from the probe
@@ -955,8 +967,7 @@ class Gpus:
                     break
                 part = b""
             if not part:
-                self.ended(now, pci_count)
-                return True
+                return self.ended(now, pci_count) or answered
             self.rest += part
             line, mark, rest = self.rest.rpartition(b"\n")
             if mark:
@@ -978,17 +989,19 @@ class Gpus:
         self.node = answer["node"]
 
     def ended(self, now, pci_count):
-        """The child is gone: say so if it had not, and start another one later."""
+        """The child is gone: start another one later. True when that is news, because it had not said why."""
         os.close(self.into)
         os.close(self.out)
         status = reap(self.pid)
-        if self.asked_at is not None and self.note in ("", "starting", "hung"):
+        unexpected = self.asked_at is not None
+        if unexpected:
             died = "child died, signal %d" % (status & 127) if status & 127 else "child ended"
             self.refuse(died, pci_count)
         self.pid, self.into, self.out, self.asked_at, self.stuck = 0, -1, -1, None, 0
         # No library means no driver package: that does not change while a console watches.
         self.start_at = now + (LOOK_AGAIN_S * 10 if self.note == "no NVML library" else LOOK_AGAIN_S)
         self.grace_ends = self.start_at
+        return unexpected
 
 
 # ---------------------------------------------------------------- the wire
@@ -1025,7 +1038,7 @@ def changed_lists(old, new):
         if len(before) != len(values):
             delta[key] = values
         elif before != values:
-            delta[key] = [None if value == past else value for value, past in zip(values, before)]
+            delta[key] = [None if value == past else value for value, past in zip(values, before, strict=False)]
     return delta
 
 
@@ -1185,7 +1198,7 @@ class Probe:
                 self.full_asked = True
             elif verb == "run":
                 number, name = message.get("id"), message.get("probe")
-                if number_or_none(number) == number and abs(number) < 2**53 and isinstance(name, str):
+                if isinstance(number, int) and abs(number) < 2**53 and isinstance(name, str):
                     plain = name[:200].encode("ascii", "replace").decode("ascii")
                     result = {"id": int(number), "probe": plain, "status": "unknown_probe"}
                     self.put("result", time.monotonic(), time.time(), result)
@@ -1265,9 +1278,16 @@ def main():
     # A fork with a thread about is what is wanted here: exec follows at once.
     warnings.simplefilter("ignore")
     if sys.argv[1:2] == [CHILD_MARK]:
-        child_main(PYNVML)
+        try:
+            child_main(PYNVML)
+        except OSError:
+            # The probe is gone.
+            pass
+        except Exception as error:
+            words = {"note": "error in the NVML child: %s" % type(error).__name__}
+            write_all(1, json.dumps(words).encode("ascii") + b"\n")
         os._exit(0)
-    nonce, tick_s = (sys.argv[2:4] + ["", ""])[:2]
+    nonce, tick_s = ([*sys.argv[2:4], "", ""])[:2]
     try:
         os.nice(10)
     except OSError:

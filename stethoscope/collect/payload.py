@@ -30,9 +30,7 @@ _BOOTSTRAP = (
 
 _PLACES = (
     "python3 /usr/bin/python3 /usr/local/bin/python3 /usr/libexec/platform-python "
-    + " ".join(
-        f"python3.{minor} /usr/bin/python3.{minor} /usr/local/bin/python3.{minor}" for minor in range(13, 5, -1)
-    )
+    + " ".join(f"python3.{minor} /usr/bin/python3.{minor} /usr/local/bin/python3.{minor}" for minor in range(13, 5, -1))
     + " /opt/python3/bin/python3 /opt/*/bin/python3 /opt/*/*/bin/python3"
 )
 

@@ -1,0 +1,214 @@
+"""The command line under every login shell, the payload, and its cache."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+from stethoscope import paths
+from stethoscope.collect import payload
+from stethoscope.model import wire
+from tests import needs
+
+NONCE = "0f1e2d3c4b5a6978"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep the payload out of the user's cache; return the directory that it goes to."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "payload-cache"))
+    return paths.cache_dir() / "payload"
+
+
+def run(shell: str, *, path: str = "/usr/bin:/bin", sent: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+    """Start the probe in a login shell and stop it by a control line right behind the payload, without an end of
+    input, which would end it sooner."""
+    command = [shell, "-c", payload.command(NONCE, 2.0)]
+    if sent is None:
+        sent = payload.payload() + b'{"do":"run","id":5,"probe":"none"}\n{"do":"stop"}\n'
+    read, write = os.pipe()
+    os.write(write, sent)
+    complete = sent.endswith(b'{"do":"stop"}\n')
+    if not complete:
+        os.close(write)
+    try:
+        return subprocess.run(
+            command,
+            stdin=read,
+            capture_output=True,
+            env={"PATH": path, "HOME": "/nonexistent"},
+            timeout=30,
+            check=False,
+        )
+    finally:
+        os.close(read)
+        if complete:
+            os.close(write)
+
+
+@pytest.mark.parametrize("shell", ["sh", "dash", "bash", "tcsh", "fish"])
+def test_every_login_shell_starts_the_probe(shell: str) -> None:
+    done = run(needs.tool(shell))
+    lines = done.stdout.splitlines()
+    assert lines[0].decode() == wire.sentinel(NONCE)
+    messages = [wire.decode(line) for line in lines[1:]]
+    assert isinstance(messages[0], wire.Hello)
+    # Control lines that came with the payload were not swallowed by whoever read the payload.
+    assert isinstance(messages[-1], wire.Bye)
+    assert any(isinstance(message, wire.Result) and message.id == 5 for message in messages)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("shell", ["sh", "dash", "bash", "tcsh", "fish"])
+def test_without_python_it_says_so(shell: str, tmp_path: Path) -> None:
+    command = payload.command(NONCE, 2.0)
+    # Nothing of that name is anywhere: not in PATH, not in the usual places.
+    for name in ("python3", "platform-python"):
+        command = command.replace(name, "no-such-" + name)
+    (tmp_path / "sh").symlink_to("/bin/sh")
+    done = subprocess.run(
+        [needs.tool(shell), "-c", command],
+        input=b"",
+        stdout=subprocess.PIPE,
+        env={"PATH": str(tmp_path), "HOME": "/nonexistent"},
+        timeout=30,
+        check=False,
+    )
+    assert done.stdout.decode() == f"{wire.sentinel(NONCE)} no-python\n"
+    assert done.returncode == 127
+
+
+def test_an_old_or_broken_python_is_passed_over(tmp_path: Path) -> None:
+    old = tmp_path / "python3"
+    old.write_text("#!/bin/sh\necho noise; echo noise >&2; exit 1\n")
+    old.chmod(0o755)
+    newer = tmp_path / "python3.12"
+    newer.symlink_to(sys.executable)
+    done = run("/bin/sh", path=f"{tmp_path}:/usr/bin:/bin")
+    assert done.stdout.startswith(wire.sentinel(NONCE).encode())
+    assert done.returncode == 0
+
+
+def test_the_command_line_is_safe_in_every_quoting() -> None:
+    command = payload.command(NONCE, 5.0)
+    assert command.endswith(f" {NONCE} 5 '{wire.sentinel(NONCE)}'")
+    inner = command.split("'")[1::2]
+    assert len(inner) == 3
+    assert not set("".join(inner)) & set("!\n\\'")
+    assert len(command) < 2048
+    ast.parse(inner[1])
+
+
+@pytest.mark.parametrize("nonce", ["", "a b", "a'b", "$(id)", "a" * 65, "ä", "a\n"])
+def test_a_nonce_that_a_shell_could_read_is_refused(nonce: str) -> None:
+    with pytest.raises(ValueError, match="nonce"):
+        payload.command(nonce, 2.0)
+
+
+@pytest.mark.parametrize("tick_s", [0.0, -1.0, 1e9, float("nan"), float("inf")])
+def test_a_tick_out_of_reason_is_refused(tick_s: float) -> None:
+    with pytest.raises(ValueError, match="tick"):
+        payload.command(NONCE, tick_s)
+
+
+@pytest.mark.parametrize("sent", [b"", b"12", b"100\nabc"])
+def test_a_payload_that_breaks_off_ends_it_quietly(sent: bytes) -> None:
+    done = run("/bin/sh", sent=sent)
+    assert (done.stdout, done.stderr) == (b"", b"")
+
+
+def unpack(data: bytes) -> tuple[str, str]:
+    """Return the two sources in a payload."""
+    length, _, blob = data.partition(b"\n")
+    assert int(length) == len(blob)
+    probe, _, nvml = zlib.decompress(blob).decode().partition("\0")
+    return probe, nvml
+
+
+def test_the_payload_is_small_and_has_what_the_probe_reaches() -> None:
+    data = payload.payload()
+    assert len(data) < 15500
+    probe, nvml = unpack(data)
+    assert '"""' not in probe
+    assert "#" not in nvml
+    names = {node.name for node in ast.parse(nvml).body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    assert {"nvmlInit", "nvmlDeviceGetFieldValues", "NVMLError", "_LoadNvmlLibrary"} <= names
+    assert not [name for name in names if "Vgpu" in name or name.startswith("nvmlDeviceSet")]
+
+
+def test_pruning_follows_what_is_mentioned() -> None:
+    source = (
+        '"""Text."""\nimport os\nA = 1\nB = A + 1\nC = 3\nstate = None\n'
+        "def used(x):\n    '''Text.'''\n    global state\n    return helper(x, B)\n"
+        "def helper(x, y=C):\n    return Kind\nclass Kind:\n    '''Text.'''\nclass Other:\n    pass\n"
+        "def unused():\n    return Other\nused.ready = True\nused(0)\n"
+    )
+    pruned = payload.prune(source, {"used"})
+    assert {"A", "B", "C", "state", "used", "helper", "Kind"} == {
+        name
+        for node in ast.parse(pruned).body
+        for name in (
+            [node.name]
+            if isinstance(node, ast.FunctionDef | ast.ClassDef)
+            else [target.id for target in node.targets if isinstance(target, ast.Name)]
+            if isinstance(node, ast.Assign)
+            else []
+        )
+    }
+    assert "Text" not in pruned
+    assert "used(0)" in pruned
+    exec(compile(pruned, "pruned", "exec"), {})
+
+
+def test_the_cache_is_used_and_a_broken_one_is_made_again(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = payload.payload()
+    (kept,) = cache.glob("*.bin")
+    assert kept.stat().st_mode & 0o777 == 0o600
+    with monkeypatch.context() as patch:
+        patch.setattr(payload, "build", lambda *_: pytest.fail("made again although it is kept"))
+        assert payload.payload() == data
+    for broken in (b"", b"x" * 31, kept.read_bytes()[:-1]):
+        kept.write_bytes(broken)
+        assert payload.payload() == data
+    assert payload.payload() == data
+
+
+def test_a_cache_that_cannot_be_written_costs_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
+    assert unpack(payload.payload())[0]
+
+
+def test_a_console_without_pynvml_still_sends_the_probe(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    data = payload.payload()
+    assert unpack(data)[1] == ""
+    done = run("/bin/sh", sent=data + b'{"do":"stop"}\n')
+    full = wire.decode(done.stdout.splitlines()[2])
+    assert isinstance(full, wire.Full)
+    assert full.notes["nvml"] == "console has no pynvml"
+    assert full.node["gpu_count"] == "unsupported"
+
+
+def test_pynvml_is_never_imported_into_the_console() -> None:
+    code = "import sys; from stethoscope.collect import payload; payload.payload(); sys.exit('pynvml' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": str(Path(payload.__file__).parents[2])}
+    assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
+
+
+def test_the_module_warms_the_cache_and_prints_sizes() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "stethoscope.collect.payload"],
+        stdout=subprocess.PIPE,
+        cwd=Path(payload.__file__).parents[2],
+        check=True,
+    )
+    assert done.stdout.startswith(b"payload %d bytes: probe " % len(payload.payload()))

@@ -1,0 +1,31 @@
+"""What tests of several packages share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.native.fake_nvml import FakeNvml, build
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="session")
+def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory with the fake driver library in it."""
+    directory = tmp_path_factory.mktemp("nvml")
+    build(directory)
+    return directory
+
+
+@pytest.fixture
+def fake_nvml(nvml_library: Path, tmp_path: Path) -> Iterator[FakeNvml]:
+    """Yield the fake driver with eight healthy GPUs; what hangs in it is let go at the end."""
+    driver = FakeNvml(nvml_library, tmp_path / "nvml.control")
+    driver.set()
+    yield driver
+    driver.settings.clear()
+    driver.set()
