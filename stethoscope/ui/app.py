@@ -10,7 +10,7 @@ from textual._compositor import CompositorUpdate
 from textual.app import App
 
 from stethoscope.clock import SystemClock
-from stethoscope.errors import InternalError, StethoscopeError
+from stethoscope.errors import InternalError, StethoscopeError, UsageError, did_you_mean
 from stethoscope.text import clean
 from stethoscope.ui.bindings import bindings_of
 from stethoscope.ui.keys import EVERYWHERE
@@ -87,6 +87,7 @@ class StethoscopeApp(App[None]):
             # What screens need beside the session is loaded while the first picture can already be read.
             await asyncio.to_thread(_load)
             session = await self._open_session()
+            self._check_metric(session)
             self.session = session
             self.clock = session.clock
             await session.run()
@@ -96,6 +97,11 @@ class StethoscopeApp(App[None]):
             self._fail(InternalError(f"the session ended: {type(error).__name__}: {clean(str(error), 300)}"))
         else:
             self._fail(InternalError("the session ended by itself"))
+
+    def _check_metric(self, session: SessionLike) -> None:
+        known = session.snapshot().catalogue
+        if self.metric is not None and self.metric not in known:
+            raise UsageError(f'--metric: no metric is called "{self.metric}"{did_you_mean(self.metric, known)}')
 
     def _fail(self, error: StethoscopeError) -> None:
         self.failure = error

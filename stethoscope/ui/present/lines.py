@@ -23,6 +23,7 @@ from stethoscope.ui.present.spans import (
     level_tone,
     pad,
     spread,
+    width,
 )
 
 if TYPE_CHECKING:
