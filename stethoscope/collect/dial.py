@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import asyncssh
 from asyncssh.encryption import get_default_encryption_algs
 from asyncssh.kex import get_default_kex_algs
+from asyncssh.public_key import get_default_certificate_algs, get_default_public_key_algs
 
 from stethoscope.collect import words
 from stethoscope.collect.hostkeys import SSH_PORT, HostKeys, Known, KnownHosts
@@ -83,7 +84,7 @@ class _Owner(asyncssh.SSHClient):
     def __init__(self, target: _Target, *, accept_new: bool) -> None:
         self._target = target
         self._accept_new = accept_new
-        self._known = Known()
+        self._known = Known() if target.known is None else target.known.match(target.names, target.port)
         self.connection: asyncssh.SSHClientConnection | None = None
         self.methods: list[str] = []
         self.failure: LinkFailure | None = None
@@ -92,9 +93,14 @@ class _Owner(asyncssh.SSHClient):
 
     def look_up(self, _host: str, _address: str, _port: int | None) -> tuple[list[asyncssh.SSHKey], ...]:
         """Return the keys that asyncssh may trust without asking."""
-        if self._target.known is not None:
-            self._known = self._target.known.match(self._target.names, self._target.port)
         return self._known.keys, self._known.authorities, self._known.revoked
+
+    def host_key_algorithms(self) -> list[str]:
+        """Return the algorithms to ask for: of the recorded keys first, and of all others too, so that a key of
+        another kind is seen and judged. Certificates only help where an authority is known."""
+        known = [name for key in self._known.keys for name in key.sig_algorithms]
+        certificates = get_default_certificate_algs() if self._known.authorities else []
+        return list(dict.fromkeys(name.decode() for name in (*certificates, *known, *get_default_public_key_algs())))
 
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
         self.connection = conn
@@ -297,6 +303,8 @@ class SshDialer:
             options["encryption_algs"] = _CIPHERS
         if target.config.get("KexAlgorithms") is None:
             options["kex_algs"] = _KEX
+        if target.config.get("HostKeyAlgorithms") is None:
+            options["server_host_key_algs"] = owner.host_key_algorithms()
         mute = asyncio.get_running_loop().call_later(BANNER_S, _drop_mute, owner, target.where)
         try:
             async with asyncio.timeout(LOGIN_S):
@@ -332,6 +340,9 @@ class SshDialer:
             mute.cancel()
             if sock is not None and owner.connection is None:
                 sock.close()
+        if owner.failure is not None:
+            connection.abort()
+            raise owner.failure
         return connection, owner, owner.verified and tunnel_verified
 
     async def _tunnel(self, target: _Target, hops: int) -> tuple[asyncssh.SSHClientConnection | None, bool]:

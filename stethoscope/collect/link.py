@@ -19,7 +19,7 @@ SENTINEL_S = 15.0
 FIRST_FULL_S = 30.0
 """Longest wait from there to the first full frame; initialising the driver can take seconds."""
 STDERR_LIMIT = 8192
-DETAIL_LIMIT = 240
+DETAIL_LIMIT = 400
 
 _PATIENT = frozenset(
     {

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import errno
 import socket
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import asyncssh
 
 from stethoscope.collect.link import LinkFailure, clean_error
 from stethoscope.model.frame import LinkState
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _REASONS = {
     errno.EHOSTUNREACH: "no route to the host",
@@ -74,9 +71,10 @@ def login_refused(user: str, offered: int, methods: list[str], remarks: list[str
 
 def key_changed(name: str, path: Path, shown: str) -> LinkFailure:
     """Return what it means that a node shows another host key than the one recorded under `name`."""
+    file = "" if path == Path("~/.ssh/known_hosts").expanduser() else f' -f "{path}"'
     return LinkFailure(
         LinkState.HOST_KEY_CHANGED,
-        f'the node shows {shown}; if it was reinstalled, remove the old key with: ssh-keygen -f "{path}" -R "{name}"',
+        f'if the node was reinstalled, remove the old key with: ssh-keygen -R "{name}"{file} (it shows {shown})',
     )
 
 
