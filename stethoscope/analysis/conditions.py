@@ -225,16 +225,15 @@ class Evaluator:
         change[~(ages > 0)] = np.nan
         scale = metric.rate_scale if counter else 1.0
         if leaf.aggregate == "delta":
-            verdicts = _covered(leaf, change, ages, leaf.window_s)
-            so_far = change
-            values = change
+            values = judged = change
         else:
             values = np.divide(change, ages, out=np.full(len(change), np.nan), where=ages > 0) * scale
-            verdicts = _covered(leaf, values, ages, leaf.window_s)
-            so_far = change / leaf.window_s * scale
+            # A burst at the edge of the window must not count for more than it would at its middle.
+            judged = change / leaf.window_s * scale if counter else values
+        verdicts = _covered(leaf, judged, ages, leaf.window_s)
         if counter and leaf.operator in (">", ">="):
             # A counter only grows: what was counted in a part of the window is a lower bound for the whole.
-            verdicts[_OPERATORS[leaf.operator](so_far, leaf.threshold)] = TRUE
+            verdicts[_OPERATORS[leaf.operator](judged, leaf.threshold)] = TRUE
         return verdicts, values
 
 

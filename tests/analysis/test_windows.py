@@ -1,0 +1,84 @@
+"""What rules remember: how long something held, and samples in slots."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Hold, Ring
+
+NONE = np.array([False])
+
+
+def hold_one(window_s: float, samples: list[tuple[float, int]]) -> list[int]:
+    hold = Hold(window_s)
+    hold.fit(np.array([True]))
+    return [int(hold.update(np.array([verdict], dtype=np.int8), at)[0]) for at, verdict in samples]
+
+
+def test_true_after_the_window_and_not_before() -> None:
+    assert hold_one(10, [(0, TRUE), (5, TRUE), (10, TRUE), (15, TRUE)]) == [UNKNOWN, UNKNOWN, TRUE, TRUE]
+
+
+def test_one_false_sample_is_false_for_a_window() -> None:
+    samples = [(0, FALSE), (5, TRUE), (9, TRUE), (10, TRUE), (14, TRUE), (15, TRUE)]
+    assert hold_one(10, samples) == [FALSE, FALSE, FALSE, UNKNOWN, UNKNOWN, TRUE]
+
+
+def test_unknown_starts_the_window_again_and_is_not_false() -> None:
+    samples = [(0, TRUE), (10, TRUE), (12, UNKNOWN), (14, TRUE), (24, TRUE)]
+    assert hold_one(10, samples) == [UNKNOWN, TRUE, UNKNOWN, UNKNOWN, TRUE]
+
+
+def test_rows_come_and_go() -> None:
+    hold = Hold(5)
+    hold.fit(np.array([True, True]))
+    hold.update(np.array([TRUE, TRUE], dtype=np.int8), 0)
+    hold.fit(np.array([False, True, True]))
+    assert hold.update(np.array([TRUE] * 3, dtype=np.int8), 5).tolist() == [TRUE, UNKNOWN, UNKNOWN]
+
+
+def test_forgetting_starts_again() -> None:
+    hold = Hold(5)
+    hold.fit(np.array([True]))
+    hold.update(np.array([TRUE], dtype=np.int8), 0)
+    hold.forget()
+    assert hold.update(np.array([TRUE], dtype=np.int8), 100).tolist() == [UNKNOWN]
+
+
+def ring(keep: str, window_s: float, samples: list[tuple[float, float]]) -> Ring:
+    made = Ring(keep)
+    made.need(window_s)
+    made.fit(np.array([True]))
+    for at, value in samples:
+        made.put(np.array([value]), at)
+    return made
+
+
+def test_oldest_value_within_the_window() -> None:
+    made = ring("first", 20, [(at, at * 10) for at in range(0, 60, 2)])
+    value, age = made.oldest(20, 58)
+    assert (value[0], age[0]) == (400, 18)
+
+
+def test_memory_is_bounded_by_the_window() -> None:
+    made = ring("first", 60, [(at, 0) for at in range(0, 10_000, 2)])
+    assert made.nbytes == (60 / 5 + 2) * 8
+
+
+def test_a_gap_leaves_no_old_sample() -> None:
+    made = ring("first", 20, [(0, 1), (5, 2), (500, 9)])
+    value, age = made.oldest(20, 500)
+    assert (value[0], age[0]) == (9, 0)
+
+
+def test_min_max_and_mean() -> None:
+    samples = [(0, 5.0), (2, 1.0), (6, 9.0), (11, 3.0)]
+    assert ring("min", 30, samples).over(30, 11)[0].tolist() == [1.0]
+    assert ring("max", 30, samples).over(30, 11)[0].tolist() == [9.0]
+    assert ring("last", 30, samples).over(30, 11)[0].tolist() == [(1.0 + 9.0 + 3.0) / 3]
+
+
+def test_a_missing_sample_does_not_wipe_its_slot() -> None:
+    made = ring("first", 20, [(0, 7.0), (1, float("nan")), (6, float("nan"))])
+    value, age = made.oldest(20, 6)
+    assert (value[0], age[0]) == (7, 6)
