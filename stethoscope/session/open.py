@@ -26,7 +26,7 @@ def open_session(source: Source, clock: Clock, *directories: Path, single_look: 
     catalogue = load_catalogue(*directories)
     rules = load_rules(catalogue, load_root_causes(*directories), *directories)
     engine = Engine(rules, catalogue, single_look=single_look)
-    return Session(source, catalogue, clock, engine, simulated=source.simulated)
+    return Session(source, catalogue, clock, engine)
 
 
 def open_fleet_file(path: Path) -> Session:
