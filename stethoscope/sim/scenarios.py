@@ -32,5 +32,6 @@ def open_scenario(name: str) -> Scenario:
         return load_scenario(Path(name), vocabulary())
     known = bundled()
     if name not in known:
-        raise UsageError(f'no scenario "{name}"{did_you_mean(name, known)} bundled: {", ".join(known)}')
+        listed = f"{did_you_mean(name, known)}; bundled: {', '.join(known)}".replace("?;", "?")
+        raise UsageError(f'no scenario "{name}"{listed}')
     return load_scenario(known[name], vocabulary())

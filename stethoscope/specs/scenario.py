@@ -217,8 +217,7 @@ def read_scenario(loaded: Loaded, words: Vocabulary) -> Scenario:
     """Return the scenario in a loaded file; raises DataError with file, line and column."""
     form = convert(loaded, _Form)
     if form.fleet.gpu not in words.gpus:
-        known = f"{did_you_mean(form.fleet.gpu, words.gpus)} known: {', '.join(sorted(words.gpus))}"
-        raise loaded.error(f'unknown GPU "{form.fleet.gpu}"{known}', "fleet", "gpu")
+        raise loaded.error(f'unknown GPU "{form.fleet.gpu}"{_known_words(form.fleet.gpu, words.gpus)}', "fleet", "gpu")
     nodes = {name: position for position, name in enumerate(form.fleet.node_names())}
     for node in form.fleet.drift:
         if node not in nodes:
@@ -331,9 +330,8 @@ class _Events:
         kind = form.fault or ""
         known = self._words.faults.get(kind)
         if known is None:
-            near = did_you_mean(kind, self._words.faults)
-            listed = ", ".join(sorted(self._words.faults))
-            raise self._loaded.error(f'unknown fault kind "{kind}"{near} known kinds: {listed}', *path, "fault")
+            known_words = _known_words(kind, self._words.faults)
+            raise self._loaded.error(f'unknown fault kind "{kind}"{known_words}', *path, "fault")
         if form.where is None:
             raise self._loaded.error('a fault needs "where"', *path)
         place = self._place(form.where, *path, "where")
@@ -369,6 +367,10 @@ class _Events:
             return place(text, self._fleet, self._nodes, self._jobs)
         except ValueError as error:
             raise self._loaded.error(str(error), *path) from error
+
+
+def _known_words(word: str, known: Collection[str]) -> str:
+    return f"{did_you_mean(word, known)}; known: {', '.join(sorted(known))}".replace("?;", "?")
 
 
 def _seconds_of(param: Param, value: Value) -> Value:
