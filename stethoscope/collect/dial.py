@@ -267,7 +267,7 @@ class SshDialer:
         except (OSError, ValueError) as error:
             raise LinkFailure(LinkState.ERROR, f"SSH configuration: {clean_error(error)}") from None
         if node.address is not None:
-            config.connect_to(node.address)
+            config.put("Hostname", node.address)
         host = config.text("Hostname") or node.name
         alias = config.text("HostKeyAlias")
         strict = (config.text("StrictHostKeyChecking") or "ask").lower()

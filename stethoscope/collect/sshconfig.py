@@ -24,6 +24,7 @@ USER_CONFIG = Path("~/.ssh/config")
 SYSTEM_CONFIG = Path("/etc/ssh/ssh_config")
 _SYSTEM_DIRECTORY = Path("/etc/ssh")
 _OPTION = re.compile(r"([A-Za-z0-9_-]+)[ \t]*(?:=[ \t]*)?(.*)", re.DOTALL)
+_COLLECTED = ("IdentityFile", "CertificateFile", "SendEnv")
 _WHOLE_LINE = frozenset({"proxycommand", "remotecommand"})
 _WILD = frozenset("*?!,[]")
 
@@ -80,9 +81,9 @@ class NodeConfig(SSHClientConfig):
     def _strict_checking(self, option: str, arguments: list[str]) -> None:
         self._options.setdefault(option, arguments.pop(0).lower())
 
-    def connect_to(self, address: str) -> None:
-        """Let `address` be what is connected to, whatever `HostName` says."""
-        self._options["Hostname"] = address
+    def put(self, option: str, value: object) -> None:
+        """Set an option, whatever the files say."""
+        self._options[option] = value
 
     def text(self, option: str) -> str | None:
         """Return the value of a text option, or None when it is not set."""
@@ -128,7 +129,12 @@ class ConfigFiles:
         """
         config = self._evaluate(None, host, user, port, final=False)
         if config.has_match_final():
-            config = self._evaluate(None, host, user, port, final=True)
+            # The second reading adds to the first, as with ssh; what is collected over all blocks then stands twice.
+            config = self._evaluate(config, host, user, port, final=True)
+            for option in _COLLECTED:
+                texts = config.texts(option)
+                if texts is not None:
+                    config.put(option, list(dict.fromkeys(texts)))
         config.loaded = True
         return config
 
