@@ -134,15 +134,15 @@ _ATTRIBUTES = (
 
 def _turn(old: Look, new: Look) -> str:
     """Return the shortest sequence from one look to another."""
+    codes = []
     if old[0] != new[0]:
-        # Attributes can only be taken back all together.
-        parts = ["0" if old[0] else "", new[0], "" if new[1] == "39" and old[0] else new[1], ""]
-        parts[3] = "" if new[2] == "49" and old[0] else new[2]
-        if not old[0]:
-            parts[1:] = [new[0], new[1] if new[1] != old[1] else "", new[2] if new[2] != old[2] else ""]
-    else:
-        parts = [new[1] if new[1] != old[1] else "", new[2] if new[2] != old[2] else ""]
-    return f"\x1b[{';'.join(part for part in parts if part)}m"
+        if old[0]:
+            # Attributes can only be taken back all together, and the colours with them.
+            codes.append("0")
+            old = _PLAIN
+        codes.append(new[0])
+    codes += [after for before, after in zip(old[1:], new[1:], strict=True) if before != after]
+    return f"\x1b[{';'.join(code for code in codes if code)}m"
 
 
 def _bridged(changed: list[int], cells: list[Cell], x: int) -> Iterable[int]:

@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from stethoscope.model.fleet import FleetSnapshot
 
 
@@ -44,24 +46,24 @@ class JitterSession:
         self.clock = SystemClock()
         self._random = np.random.default_rng(7)
         self._base = fleet(nodes)
-        offset = self.clock.monotonic() - self._base.mono
         self._frames = [self.clock.monotonic() - 2 * index / nodes for index in range(nodes)]
         self._versions = [1] * nodes
-        self._offset = offset
-        self._made = self._make()
+        self._tables = dict(self._base.tables)
+        self._made = self._make(range(nodes))
 
     async def run(self) -> None:
         """Let nodes send, each at its own moment."""
         while True:
             await asyncio.sleep(0.1)
             now = self.clock.monotonic()
-            for index, at in enumerate(self._frames):
-                if now - at >= 2:
-                    self._frames[index] = now
-                    self._versions[index] += 1
-            self._made = self._make()
+            sent = [index for index, at in enumerate(self._frames) if now - at >= 2]
+            for index in sent:
+                self._frames[index] = now
+                self._versions[index] += 1
+            if sent:
+                self._made = self._make(sent)
 
-    def _make(self) -> FleetSnapshot:
+    def _make(self, sent: Iterable[int]) -> FleetSnapshot:
         from stethoscope.model.metric import Scope
 
         base = self._base
@@ -69,12 +71,16 @@ class JitterSession:
             replace(node, frame_mono=self._frames[node.index], version=self._versions[node.index])
             for node in base.nodes
         )
-        tables = dict(base.tables)
-        for scope in (Scope.GPU, Scope.PORT, Scope.NODE):
-            table = tables[scope]
-            noise = self._random.normal(1.0, 0.01, table.values.shape)
-            tables[scope] = replace(table, values=table.values * noise)
-        return replace(base, nodes=nodes, tables=tables, wall=self.clock.wall(), mono=self.clock.monotonic())
+        for scope in Scope:
+            values = self._tables[scope].values.copy()
+            for index in sent:
+                part = base.rows(nodes[index], scope)
+                healthy = base.tables[scope].values[:, part.start : part.stop]
+                values[:, part.start : part.stop] = healthy * self._random.normal(1.0, 0.01, healthy.shape)
+            self._tables[scope] = replace(self._tables[scope], values=values)
+        return replace(
+            base, nodes=nodes, tables=dict(self._tables), wall=self.clock.wall(), mono=self.clock.monotonic()
+        )
 
     def snapshot(self) -> FleetSnapshot:
         """Return the latest state."""

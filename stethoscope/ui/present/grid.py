@@ -71,6 +71,7 @@ class FleetGrid:
         self._heat: npt.NDArray[np.int8] = np.empty(0, dtype=np.int8)
         self._levels: npt.NDArray[np.uint8] = np.empty(0, dtype=np.uint8)
         self._median: float | None = None
+        self._median_of = ""
         self._wall = 0.0
         self._cache: dict[str, tuple[tuple[object, ...], Row]] = {}
 
@@ -96,13 +97,26 @@ class FleetGrid:
         self._heat = self.scale.update(table, metric)
         self._levels = np.maximum(metric_levels(table, metric), self.assessment.rows[metric.scope])
         values = table.values[table.index[metric.id]][table.reasons[table.index[metric.id]] == Reason.PRESENT]
-        self._median = float(f"{np.median(values):.3g}") if values.size else None
+        self._median = self._steady_median(values)
         least = self._digits[1] if self._digits[0] == metric.id else 4
         self.divisor, self.unit = common_unit(metric, self.scale.high)
         self._digits = (metric.id, digits_of(snapshot, metric, least, self.divisor))
         self.layout = choose(snapshot, metric, cells, self._digits[1])
         self._settle(now_mono, pinned)
         self._fold(height)
+
+    def _steady_median(self, values: npt.NDArray[np.float64]) -> float | None:
+        # What is near its peers is drawn quietly; that must not change for all rows because of a little noise.
+        median = float(np.median(values)) if values.size else None
+        if median is None or self._median is None or self._median_of != self.options.metric:
+            self._median_of = self.options.metric
+            return median
+        step = 0.2 * _DEVIATION * (self.scale.high - self.scale.low) / self._scale_of(self.metric)
+        return median if abs(median - self._median) > step else self._median
+
+    @staticmethod
+    def _scale_of(metric: Metric) -> float:
+        return metric.rate_scale if metric.kind is Kind.COUNTER else 1.0
 
     def _settle(self, now_mono: float, pinned: str | None) -> None:
         options = self.options
@@ -291,8 +305,7 @@ class FleetGrid:
     def _deviates(self, value: float) -> bool:
         if self._median is None or self.metric.bitmask or self.metric.kind is Kind.STATE:
             return False
-        scale = self.metric.rate_scale if self.metric.kind is Kind.COUNTER else 1.0
-        return abs(value - self._median) * scale > _DEVIATION * (self.scale.high - self.scale.low)
+        return abs(value - self._median) * self._scale_of(self.metric) > _DEVIATION * (self.scale.high - self.scale.low)
 
     def _host(self, node: Node, cells: int) -> list[Span]:
         assert self.assessment is not None
