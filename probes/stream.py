@@ -3,7 +3,8 @@
 Python 3.6 or newer and its standard library; nothing is written to the node's disk. Two processes run this one source:
 the probe itself (sysfs, procfs, kernel log, the wire) and its NVML child (argv marker `stethoscope-nvml`), which alone
 talks to the driver, so that a driver that hangs takes nothing else along. The child reads questions from its standard
-input and ends when that closes; it is never killed. STETHOSCOPE_ROOT puts another tree in front of /sys, /proc and /dev.
+input and ends when that closes; it is never killed. STETHOSCOPE_ROOT puts another tree in place of /sys, /proc and
+/dev.
 """
 
 import _thread
@@ -102,7 +103,8 @@ PORT_FILES = (
 MATTERS = re.compile(
     rb"NVRM|nvidia|\bSXid\b|\bAER\b|pcieport|PCIe Bus Error|mlx[45]|infiniband|\bib_|\bib\d|nvme|I/O error|EXT4-fs|"
     rb"XFS|\bata\d|\boom|Out of memory|Killed process|\bmce:|\bMCE\b|EDAC|Hardware Error|blocked for more than|"
-    rb"soft lockup|hard LOCKUP|\bBUG\b|segfault|Call Trace|rcu.*stall|NETDEV WATCHDOG|(?:nfs|lustre|LustreError|lnet).*(?:not responding|timed out)|"
+    rb"soft lockup|hard LOCKUP|\bBUG\b|segfault|Call Trace|rcu.*stall|NETDEV WATCHDOG|"
+    rb"(?:nfs|lustre|lnet).*(?:not responding|timed out)|"
     rb"thermal|throttl",
     re.IGNORECASE,
 )
@@ -216,7 +218,7 @@ class Host:
 
     def work_out_shares(self, total, times):
         """Set the percentages from the clock ticks since the reading before."""
-        gone = [max(0, new - old) for new, old in zip(total, self.times[b"cpu"], strict=False)]
+        gone = [max(0, new - old) for new, old in zip(total, self.times[b"cpu"])]
         whole = float(sum(gone))
         if not whole or len(gone) < 8:
             return
@@ -249,7 +251,7 @@ class Host:
         except (ValueError, IndexError):
             values.update(dict.fromkeys(names, "error"))
             return
-        for metric, keys in zip(names, ((b"MemAvailable",), (b"MemTotal",), (b"Dirty", b"Writeback")), strict=False):
+        for metric, keys in zip(names, ((b"MemAvailable",), (b"MemTotal",), (b"Dirty", b"Writeback"))):
             present = [found[key] for key in keys if key in found]
             values[metric] = round(sum(present) / 1024.0) if len(present) == len(keys) else "unsupported"
 
@@ -638,6 +640,18 @@ class Driver:
     """NVML through pynvml. One GPU that fails costs only its own values."""
 
     CODES = {3: "unsupported", 4: "permission", 13: "unsupported", 15: "lost", 25: "unsupported"}
+    FOLDERS = (
+        "/usr/lib64",
+        "/usr/lib/x86_64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu",
+        "/usr/local/nvidia/lib64",
+        "/run/nvidia/driver/usr/lib/x86_64-linux-gnu",
+        "/run/nvidia/driver/usr/lib64",
+        "/home/kubernetes/bin/nvidia/lib64",
+        "/run/opengl-driver/lib",
+        "/usr/lib/wsl/lib",
+    )
+    """Where the library is when the dynamic loader does not know: containers, driver operators, NixOS."""
     REFUSALS = {
         6: "no devices",
         9: "no driver loaded",
@@ -656,11 +670,22 @@ class Driver:
 
     def open(self):
         """Initialise the driver's library; return an empty string, or short words for why it refuses."""
-        try:
-            self.nvml.nvmlInit()
-            return ""
-        except self.nvml.NVMLError as error:
-            return self.REFUSALS.get(error.value, "NVML error %d" % error.value)
+        # Here, so that only the child has it in memory.
+        import ctypes
+
+        for folder in ("", *self.FOLDERS):
+            try:
+                if folder:
+                    # Once loaded from anywhere, the loader finds it by its bare name.
+                    ctypes.CDLL(ROOT + folder + "/libnvidia-ml.so.1")
+                self.nvml.nvmlInit()
+                return ""
+            except OSError:
+                continue
+            except self.nvml.NVMLError as error:
+                if error.value != 12:
+                    return self.REFUSALS.get(error.value, "NVML error %d" % error.value)
+        return self.REFUSALS[12]
 
     def attempt(self, question, *arguments):
         """Return the driver's answer, or the word for why there is none."""
@@ -780,9 +805,7 @@ class Driver:
             ("nvlink_tx", (nvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, every_link)),
             ("nvlink_rx", (nvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, every_link)),
         ]
-        values.update(
-            zip([name for name, _ in fields], self.fields(handle, [field for _, field in fields]), strict=False)
-        )
+        values.update(zip([name for name, _ in fields], self.fields(handle, [field for _, field in fields])))
         for metric, field in (
             ("nvlink_tx", nvml.NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES),
             ("nvlink_rx", nvml.NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES),
@@ -1038,7 +1061,7 @@ def changed_lists(old, new):
         if len(before) != len(values):
             delta[key] = values
         elif before != values:
-            delta[key] = [None if value == past else value for value, past in zip(values, before, strict=False)]
+            delta[key] = [None if value == past else value for value, past in zip(values, before)]
     return delta
 
 
@@ -1198,7 +1221,7 @@ class Probe:
                 self.full_asked = True
             elif verb == "run":
                 number, name = message.get("id"), message.get("probe")
-                if isinstance(number, int) and abs(number) < 2**53 and isinstance(name, str):
+                if type(number) is int and abs(number) < 2**53 and isinstance(name, str):
                     plain = name[:200].encode("ascii", "replace").decode("ascii")
                     result = {"id": int(number), "probe": plain, "status": "unknown_probe"}
                     self.put("result", time.monotonic(), time.time(), result)
@@ -1299,7 +1322,12 @@ def main():
     for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     _thread.start_new_thread(probe.watch, (wake_read,))
-    probe.run()
+    try:
+        probe.run()
+    except Exception as error:
+        # A defect of this program; the console gets to know it in words.
+        probe.put("bye", time.monotonic(), time.time(), {"why": ("%s: %s" % (type(error).__name__, error))[:300]})
+        probe.end()
 
 
 if __name__ == "__main__":

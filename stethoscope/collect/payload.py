@@ -7,6 +7,7 @@ reaches.
 from __future__ import annotations
 
 import ast
+import contextlib
 import hashlib
 import importlib.util
 import re
@@ -52,8 +53,8 @@ _VERSION = b"1"
 def command(nonce: str, tick_s: float) -> str:
     """Return the command line that starts the probe from any login shell (sh, bash, dash, tcsh, fish).
 
-    Without a Python of at least 3.6 it prints the sentinel followed by ` no-python` and exits 127. Raises ValueError for
-    a nonce that is not 1 to 64 letters and digits, or a tick outside 0.2 s to an hour.
+    Without a Python of at least 3.6 it prints the sentinel followed by ` no-python` and exits 127. Raises ValueError
+    for a nonce that is not 1 to 64 letters and digits, or a tick outside 0.2 s to an hour.
     """
     if not re.fullmatch(r"[A-Za-z0-9]{1,64}", nonce):
         raise ValueError("a nonce consists of 1 to 64 letters and digits")
@@ -75,10 +76,8 @@ def payload() -> bytes:
     blob = _read_kept(kept)
     if blob is None:
         blob = build(probe.decode(), pynvml.decode())
-        try:
+        with contextlib.suppress(OSError):  # then it is made again at the next start
             paths.write_private(kept, hashlib.sha256(blob).digest() + blob)
-        except OSError:
-            pass  # made again at the next start
     return b"%d\n%s" % (len(blob), blob)
 
 

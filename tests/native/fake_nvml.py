@@ -25,6 +25,7 @@ def build(directory: Path) -> None:
             "-Wall",
             "-Wextra",
             "-Werror",
+            f"-Wl,-soname,{LIBRARY}",
             "-o",
             str(directory / LIBRARY),
             str(source),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from stethoscope.model import wire
+from tests.native.fake_nvml import LIBRARY
 from tests.probe.running import children_of, wait_for
 
 if TYPE_CHECKING:
@@ -156,3 +158,11 @@ def test_no_library_on_a_node_with_gpus_and_on_one_without(start: Start, tree: T
     frame = without.full()
     assert (frame.node["gpu_count"], frame.node["gpu_count_pci"]) == ("absent", 0)
     assert wait_for(lambda: not children_of(without.process.pid), 5)
+
+
+def test_a_library_that_the_loader_does_not_know_is_found(start: Start, fake_nvml: FakeNvml, tree: Tree) -> None:
+    folder = tree.root / "usr/local/nvidia/lib64"
+    folder.mkdir(parents=True)
+    shutil.copy(fake_nvml.directory / LIBRARY, folder)
+    environment = {"FAKE_NVML_CONTROL": str(fake_nvml.control), "STETHOSCOPE_ROOT": str(tree.root)}
+    assert len(start(environment).gpus().gpus) == 8

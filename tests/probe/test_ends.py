@@ -135,6 +135,22 @@ def test_a_reader_that_does_not_read_blocks_neither_its_end_nor_fills_memory(
     os.close(read)
 
 
+@pytest.mark.parametrize("how", ["eof", "SIGHUP", "SIGTERM"])
+def test_a_file_that_blocks_its_reader_does_not_keep_it(
+    how: str, start: Start, environment: dict[str, str], tree: Tree
+) -> None:
+    probe = start(environment)
+    probe.gpus()
+    state = tree.root / "sys/class/infiniband/mlx5_0/ports/1/state"
+    state.unlink()
+    os.mkfifo(state)
+    with pytest.raises(AssertionError, match="nothing within"):
+        for _ in probe.messages(patience_s=1.0):
+            pass
+    go_away(probe, how)
+    assert probe.ended_within(GRACE_S)
+
+
 def test_the_console_being_killed_ends_it(environment: dict[str, str], tmp_path: Path) -> None:
     script = (
         "import subprocess, sys, time\n"
