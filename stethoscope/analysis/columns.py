@@ -25,6 +25,7 @@ _NUMBERS = {int, float}
 _UNCHANGED = 255
 """Beside the codes of Reason: the cell says nothing new."""
 _NEVER = -np.inf
+_PRESENT, _SATURATED = int(Reason.PRESENT), int(Reason.SATURATED)
 
 
 class Columns:
@@ -172,17 +173,25 @@ class Columns:
     ) -> None:
         flat = list(chain.from_iterable(lists))
         rows = slice(first, first + count)
-        if order is None and set(map(type, flat)) <= _NUMBERS:
-            self.values[columns, rows] = np.array(flat, np.float64).reshape(len(columns), count)
-            self.reasons[columns, rows] = Reason.PRESENT
+        kinds = set(map(type, flat))
+        if order is None and str not in kinds and (kinds <= _NUMBERS or not full):
+            # Indexing a view of the block with an array costs a third of indexing the table with a list and a slice.
+            at = np.array(columns, np.intp)
+            values, reasons = self.values[:, rows], self.reasons[:, rows]
+            cells = np.array(flat, np.float64).reshape(len(columns), count)
+            if kinds <= _NUMBERS:
+                values[at], reasons[at] = cells, _PRESENT
+            else:
+                said = cells == cells  # null has become NaN, which no number can be
+                values[at], reasons[at] = np.where(said, cells, values[at]), np.where(said, _PRESENT, reasons[at])
             return
         numbers, codes = _numbers(flat), _codes(flat, full=full)
         shape = (len(columns), len(flat) // len(columns))
-        at = _grid(columns, _rows(first, count, order))
+        grid = _grid(columns, _rows(first, count, order))
         given = codes.reshape(shape)
         said = given != _UNCHANGED
-        self.values[at] = np.where(said, np.array(numbers, np.float64).reshape(shape), self.values[at])
-        self.reasons[at] = np.where(said, given, self.reasons[at])
+        self.values[grid] = np.where(said, np.array(numbers, np.float64).reshape(shape), self.values[grid])
+        self.reasons[grid] = np.where(said, given, self.reasons[grid])
 
     def _unsupported(self, first: int, count: int, order: Sequence[int] | None, given: set[int]) -> None:
         """A full line names every value that the node can give: the others it does not have."""
@@ -212,9 +221,9 @@ class Columns:
         total_reasons = self.total_reasons[:, rows]
         values, since = self.values[: len(self.counters), rows], self.since[:, rows]
         before = self.totals[:, rows]
-        read = total_reasons == Reason.PRESENT if complete and not full else np.zeros(before.shape, np.bool_)
+        read = total_reasons == _PRESENT if complete and not full else np.zeros(before.shape, np.bool_)
         reasons = self.reasons[: len(self.counters), rows]
-        if not columns and (~read | (values == 0) | (reasons == Reason.SATURATED)).all():
+        if not columns and (~read | (values == 0) | (reasons == _SATURATED)).all():
             # Nothing moves and nothing moved: the interval has passed, the rates stay as they are.
             np.copyto(since, mono, where=read)
             return False
@@ -222,13 +231,15 @@ class Columns:
         if columns:
             flat = list(chain.from_iterable(lists))
             if order is None and set(map(type, flat)) == {int} and min(flat) >= 0:  # type: ignore[type-var, operator]
-                now[columns] = np.array(flat, np.uint64).reshape(len(columns), count)
-                total_reasons[columns] = Reason.PRESENT
-                read[columns] = True
+                at = np.array(columns, np.intp)
+                now[at] = np.array(flat, np.uint64).reshape(len(columns), count)
+                total_reasons[at] = _PRESENT
+                read[at] = True
             else:
                 self._put_totals(first, count, order, columns, flat, now, read, full=full)
         result = step(self.rules, before, now, since, mono)
-        timed = read & result.timed
+        timed = result.timed
+        timed &= read
         np.copyto(values, result.rates, where=timed)
         np.copyto(reasons, result.reasons, where=timed)
         np.add(self.since_first[:, rows], result.increments, out=self.since_first[:, rows], where=read)

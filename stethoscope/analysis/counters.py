@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy import count_nonzero
 
 from stethoscope.model.metric import Reason
 
@@ -23,6 +24,11 @@ MIN_INTERVAL_S = 0.05
 """A shorter interval gives no new rate: the increments count, and the rate before stays."""
 
 _WRAP_SHARE = 16
+_NO_PIN = 2**64 - 1
+# Comparing arrays with plain numbers takes a third of the time of comparing them with members of an enumeration.
+_PRESENT, _ONE_READING, _RESET, _SATURATED = (
+    int(reason) for reason in (Reason.PRESENT, Reason.ONE_READING, Reason.RESET, Reason.SATURATED)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +38,14 @@ class CounterRules:
     modulus: Totals
     """2**bits of the counters that wrap, shape (counters, 1); 0 for those that do not (2**64 is 0 too)."""
     pins: Totals
-    """Totals at which a counter stands still, shape (counters, pins, 1), filled up with 0."""
+    """Totals at which a counter stands still, shape (counters, pins, 1), filled up with 2**64 - 1."""
 
     @classmethod
     def of(cls, metrics: Sequence[Metric]) -> CounterRules:
         """Return the rules of `metrics`, which are counters."""
         width = max((len(metric.pins) for metric in metrics), default=0)
         modulus = [[1 << metric.bits if metric.bits and metric.bits < 64 else 0] for metric in metrics]
-        pins = [[[pin] for pin in (*metric.pins, *[0] * (width - len(metric.pins)))] for metric in metrics]
+        pins = [[[pin] for pin in (*metric.pins, *[_NO_PIN] * (width - len(metric.pins)))] for metric in metrics]
         return cls(
             np.array(modulus, dtype=np.uint64).reshape(len(metrics), 1),
             np.array(pins, dtype=np.uint64).reshape(len(metrics), width, 1),
@@ -70,27 +76,29 @@ def step(rules: CounterRules, before: Totals, now: Totals, since: Floats, mono: 
     change = now - before
     back = now < before
     interval_s = mono - since
-    known = np.isfinite(interval_s)
-    reasons = np.zeros(now.shape, np.uint8)
-    if not known.all():
-        reasons[~known] = Reason.ONE_READING
-        change[interval_s == np.inf] = 0
     timed = ~(interval_s < MIN_INTERVAL_S)
-    if back.any():
+    reasons = np.zeros(now.shape, np.uint8)
+    regular = count_nonzero(timed & (interval_s < np.inf)) == timed.size
+    if not regular:
+        reasons[~np.isfinite(interval_s)] = _ONE_READING
+        change[interval_s == np.inf] = 0
+    if count_nonzero(back):
         back &= interval_s != np.inf
         modulus = np.broadcast_to(rules.modulus, now.shape)
         edge = modulus // _WRAP_SHARE
         wrapped = back & (modulus > 0) & (before >= modulus - edge) & (before < modulus) & (now < edge)
         change = np.where(wrapped, change + modulus, np.where(back, now, change))
         reset = back & ~wrapped
-        reasons[reset & known] = Reason.RESET
+        reasons[reset & (reasons == _PRESENT)] = _RESET
         timed |= reset
-    with np.errstate(all="ignore"):
+    if regular:
         rates = change / interval_s
-    if rules.pins.shape[1]:
-        still = (now[:, None, :] == rules.pins).any(axis=1)
-        if still.any():
-            reasons[still & (change == 0) & (now > 0) & (reasons == Reason.PRESENT)] = Reason.SATURATED
-    if reasons.any():
-        rates[reasons != Reason.PRESENT] = np.nan
+    else:
+        with np.errstate(all="ignore"):
+            rates = change / interval_s
+    still = now[:, None, :] == rules.pins
+    if count_nonzero(still):
+        reasons[still.any(axis=1) & (change == 0) & (reasons == _PRESENT)] = _SATURATED
+    if count_nonzero(reasons):
+        rates[reasons != _PRESENT] = np.nan
     return Step(rates, reasons, change, timed)
