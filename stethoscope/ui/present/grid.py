@@ -12,9 +12,21 @@ from stethoscope.model.frame import LinkState
 from stethoscope.model.metric import Kind, Missing, Reason, Scope
 from stethoscope.ui.present.assess import age_word, assess, metric_levels, what_is_wrong
 from stethoscope.ui.present.heat import HeatScale
-from stethoscope.ui.present.layout import Layout, choose, digits_of
+from stethoscope.ui.present.layout import LABELS, Layout, choose, digits_of
 from stethoscope.ui.present.numbers import REASON_LEVELS, cell_text, common_unit
-from stethoscope.ui.present.spans import Glyphs, Level, Row, Span, Tone, cut, heat_tone, level_tone, pad, to_ascii
+from stethoscope.ui.present.spans import (
+    Glyphs,
+    Level,
+    Row,
+    Span,
+    Tone,
+    cut,
+    heat_tone,
+    level_tone,
+    pad,
+    row_width,
+    to_ascii,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -224,15 +236,9 @@ class FleetGrid:
             row.append(Span(" "))
         if layout.value:
             row += [gap, *self._number(node.index, layout.value, selected=False)]
-        for scope, count, cell in (
-            (Scope.GPU, layout.gpus, layout.gpu_cell),
-            (Scope.PORT, layout.ports, layout.port_cell),
-        ):
-            if count:
-                row.append(gap)
-                if scope is Scope.PORT and layout.port_lead:
-                    row.append(Span(" " * layout.port_lead))
-                row += self._cells(node, scope, count, cell, cursor)
+        for scope in LABELS:
+            if layout.block(scope):
+                row += [gap, Span(" " * layout.lead(scope)), *self._cells(node, scope, cursor)]
         if layout.host:
             row += [gap, *self._host(node, layout.host)]
         if layout.link:
@@ -243,10 +249,11 @@ class FleetGrid:
             row.append(Span(cut(text, layout.width - layout.before_what, ellipsis), tone))
         return tuple(row)
 
-    def _cells(self, node: Node, scope: Scope, count: int, cell: int, cursor: Target | None) -> list[Span]:
+    def _cells(self, node: Node, scope: Scope, cursor: Target | None) -> list[Span]:
         assert self.layout is not None
         assert self.assessment is not None
         spans: list[Span] = []
+        count, cell = self.layout.cells_of(scope)
         part = self.snapshot.rows(node, scope)
         fresh = self.assessment.ages[node.index]
         main = scope is self.metric.scope
@@ -343,15 +350,11 @@ class FleetGrid:
         metric = self.metric
         if layout.value:
             row += [gap, *self._median_cell(np.array([node.index for node in nodes]), layout.value)]
-        for scope, count, cell in (
-            (Scope.GPU, layout.gpus, layout.gpu_cell),
-            (Scope.PORT, layout.ports, layout.port_cell),
-        ):
+        for scope in LABELS:
+            count, cell = layout.cells_of(scope)
             if not count:
                 continue
-            row.append(gap)
-            if scope is Scope.PORT and layout.port_lead:
-                row.append(Span(" " * layout.port_lead))
+            row += [gap, Span(" " * layout.lead(scope))]
             for position in range(count):
                 rows = [
                     part[position] for part in (snapshot.rows(node, scope) for node in nodes) if position < len(part)
@@ -362,10 +365,8 @@ class FleetGrid:
                     row.append(Span(glyphs.level(0) if rows else " ", Tone.NORMAL))
                     if layout.spaced and position < count - 1:
                         row.append(Span(" "))
-        row += [
-            Span(" " * (layout.before_what - sum(len(span.text) for span in row))),
-            Span("like their peers", Tone.QUIET),
-        ]
+        row.append(Span(" " * (layout.before_what - row_width(tuple(row)))))
+        row.append(Span(cut("like their peers", layout.width - layout.before_what, glyphs.ellipsis), Tone.QUIET))
         return tuple(row)
 
     def _median_cell(self, rows: npt.NDArray[np.int_], cell: int) -> list[Span]:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _NAME_LIMIT = 26
 _HOST_WIDTH = 14
 _LINK_WIDTH = 12
-_LABEL = 3
+LABELS = {Scope.GPU: "gpu", Scope.PORT: "ib"}
+"""Names of the blocks of cells in the headline."""
 _WHAT_WIDE = 36
 _WHAT_NARROW = 26
 
@@ -47,28 +48,34 @@ class Layout:
         """Tell whether there is room for a headline and numbers."""
         return self.spaced
 
-    @property
-    def gpu_width(self) -> int:
-        """Return the cells of the GPU block."""
-        return self.gpus * (self.gpu_cell + 1 if self.gpu_cell > 1 else 1)
+    def cells_of(self, scope: Scope) -> tuple[int, int]:
+        """Return how many cells a block has and how wide each is: 1 for a sign, else the digits of a number."""
+        return (self.gpus, self.gpu_cell) if scope is Scope.GPU else (self.ports, self.port_cell)
 
-    @property
-    def port_width(self) -> int:
-        """Return the cells of the port block."""
-        if self.port_cell > 1:
-            return self.ports * (self.port_cell + 1)
-        return _LABEL + self.ports * 2 - 1 if self.spaced and self.ports else self.ports
+    def lead(self, scope: Scope) -> int:
+        """Return the blanks before the first cell of a block, where the headline has its label."""
+        return len(LABELS[scope]) + 1 if self.spaced and self.cells_of(scope)[1] == 1 else 0
 
-    @property
-    def port_lead(self) -> int:
-        """Return the blanks before the first port, where the headline has its label."""
-        return _LABEL if self.spaced and self.port_cell == 1 else 0
+    def block(self, scope: Scope) -> int:
+        """Return the width of a block, 0 when it has no cells."""
+        count, cell = self.cells_of(scope)
+        if not count:
+            return 0
+        if cell > 1:
+            return count * (cell + 1)
+        return self.lead(scope) + (2 * count - 1 if self.spaced else count)
 
     @property
     def before_what(self) -> int:
         """Return the cells left of the last column."""
         gap = 3 if self.spaced else 1
-        blocks = [self.value + 1 if self.value else 0, self.gpu_width, self.port_width, self.host, self.link]
+        blocks = [
+            self.value + 1 if self.value else 0,
+            self.block(Scope.GPU),
+            self.block(Scope.PORT),
+            self.host,
+            self.link,
+        ]
         return 3 + self.name + sum(block + gap for block in blocks if block) + gap
 
 
@@ -109,10 +116,7 @@ def headline(layout: Layout) -> Row:
     parts = ["   " + "node".ljust(layout.name)]
     if layout.value:
         parts.append("value".rjust(layout.value + 1))
-    if layout.gpus:
-        parts.append(_numbered("gpu", layout.gpus, layout.gpu_cell))
-    if layout.ports:
-        parts.append(_numbered("ib", layout.ports, layout.port_cell))
+    parts += [_numbered(LABELS[scope], *layout.cells_of(scope)) for scope in LABELS if layout.block(scope)]
     if layout.host:
         parts.append("host".ljust(layout.host))
     if layout.link:
@@ -122,8 +126,7 @@ def headline(layout: Layout) -> Row:
 
 
 def _numbered(word: str, count: int, cell: int) -> str:
-    if cell > 1:
-        text = "".join(f"{index:>{cell + 1}}" for index in range(count))
-        return word + text[len(word) :] if text[: len(word)].isspace() else text
-    digits = " ".join(str(index % 10) for index in range(count))
-    return word.ljust(_LABEL) + digits if word == "ib" else digits
+    if cell == 1:
+        return f"{word} {' '.join(str(index % 10) for index in range(count))}"
+    text = "".join(f"{index:>{cell + 1}}" for index in range(count))
+    return word + text[len(word) :] if text[: len(word)].isspace() else text

@@ -1,0 +1,378 @@
+"""From a snapshot to rows: order, levels, words and numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+from stethoscope.model.finding import Severity
+from stethoscope.model.frame import Link, LinkState
+from stethoscope.model.metric import Missing, Reason, Scope
+from stethoscope.ui.present.assess import assess, freshness, metric_levels, peers_median, what_is_wrong
+from stethoscope.ui.present.cursor import cursor_line
+from stethoscope.ui.present.grid import FOLD, FleetGrid, GridOptions, Target
+from stethoscope.ui.present.heat import HeatScale
+from stethoscope.ui.present.lines import finding_rows, legend_line, top_line, unseen_line
+from stethoscope.ui.present.node import node_rows
+from stethoscope.ui.present.numbers import cell_text, common_unit, number, total_text, value_text
+from stethoscope.ui.present.spans import ASCII, UNICODE, Level, Row, Span, cut, pad, plain, spread, width
+from tests.builders import MONO, WALL, catalogue, fleet
+from tests.ui.scenes import finding, healthy, troubled
+
+
+def grid_of(
+    snapshot, *, metric="gpu_sm_clock", cells=200, height=50, pinned=None, mono=MONO, glyphs=UNICODE, **options
+):  # type: ignore[no-untyped-def]
+    grid = FleetGrid(GridOptions(metric, **options), glyphs)
+    grid.update(snapshot, mono, WALL, cells, height, pinned)
+    return grid
+
+
+def texts(grid: FleetGrid, lines: int = 100) -> list[str]:
+    return [plain(grid.row(index, None)) for index in range(min(lines, len(grid.lines)))]
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "expected"),
+    [
+        ("gpu_sm_clock", 1410, "1410 MHz"),
+        ("gpu_temp", 88, "88 °C"),
+        ("gpu_temp_margin", -3, "-3 °C"),
+        ("gpu_power_draw", 640.4, "640 W"),
+        ("gpu_fb_used", 70_000, "68.4 GiB"),
+        ("gpu_pcie_rx", 4_000_000, "4 GB/s"),
+        ("gpu_pcie_rx", 900, "900 KB/s"),
+        ("ib_symbol_error", 41, "41/s"),
+        ("ib_symbol_error", 0.03, "0.03/s"),
+        ("ib_symbol_error", 0, "0/s"),
+        ("ib_port_xmit_data", 5_000_000_000, "160 Gb/s"),
+        ("nvlink_rx", 4_000_000, "4.1 GB/s"),
+        ("ib_port_state", 4, "Active"),
+        ("ib_port_state", 9, "code 9"),
+        ("gpu_clocks_event_reasons", 0, "none"),
+        ("gpu_clocks_event_reasons", 0x44, "power cap, HW thermal"),
+        ("gpu_clocks_event_reasons", 0x1000, "bit 0x1000"),
+        ("cpu_iowait", 0.14, "0.14 %"),
+        ("mem_available", 1_800_000, "1.7 TiB"),
+        ("node_data_age", 3.21, "3.2 s"),
+        ("gpu_sm_clock", Missing(Reason.HUNG), "hung"),
+        ("ib_symbol_error", Missing(Reason.SATURATED), "saturated"),
+    ],
+)
+def test_a_value_is_written_with_its_unit(metric: str, value: float | Missing, expected: str) -> None:
+    assert value_text(catalogue()[metric], value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0, "0"),
+        (1980, "1980"),
+        (12.34, "12.3"),
+        (1.26, "1.3"),
+        (0.5, "0.5"),
+        (0.034, "0.03"),
+        (0.0028, "0.003"),
+        (1e-7, "1e-7"),
+    ],
+)
+def test_numbers_are_short(value: float, expected: str) -> None:
+    assert number(value) == expected
+
+
+def test_a_cell_is_in_the_unit_of_the_headline() -> None:
+    metric = catalogue()["gpu_pcie_rx"]
+    divisor, unit = common_unit(metric, 2_000_000)
+    assert (divisor, unit, cell_text(metric, 1_200_000, divisor)) == (1e6, "GB/s", "1.2")
+
+
+def test_a_pinned_total_says_so() -> None:
+    metric = catalogue()["ib_link_downed"]
+    assert total_text(metric, 255) == "255 events, pinned"
+    assert total_text(metric, 1254) == "1,254 events"
+
+
+def test_text_is_measured_in_cells() -> None:
+    assert (width("abc"), width("全界"), width("e\u0301")) == (3, 4, 1)
+    assert cut("全界全", 4) == "全…"
+    assert pad("全", 4) == "全  "
+    assert plain(spread((Span("a"),), (Span("b"),), 9)) == "a       b"
+
+
+def test_worst_nodes_come_first_and_healthy_ones_keep_their_order() -> None:
+    grid = grid_of(troubled())
+    assert grid.lines[:8] == ["gpu-002", "gpu-007", "gpu-009", "gpu-011", "gpu-014", "gpu-016", "gpu-020", "gpu-018"]
+    assert grid.lines[8:10] == ["gpu-001", "gpu-003"]
+
+
+def test_what_does_not_fit_is_folded_into_one_line() -> None:
+    grid = grid_of(healthy(64), height=20)
+    assert len(grid.lines) == 20
+    assert grid.lines[-1] == FOLD
+    assert texts(grid)[-1].split()[:3] == ["·", "45", "more"]
+    assert texts(grid)[-1].endswith("like their peers")
+
+
+def test_sick_nodes_are_never_folded() -> None:
+    sick = {(f"gpu-{n:03}/gpu/0", "gpu_temp"): 95.0 for n in range(1, 31)}
+    grid = grid_of(fleet(40, set=sick), height=20)
+    assert len(grid.lines) == 31
+    assert len(grid.folded) == 10
+
+
+def test_all_healthy_can_be_folded_or_none() -> None:
+    assert grid_of(healthy(64), fold="all").lines == [FOLD]
+    assert len(grid_of(healthy(64), height=20, fold="none").lines) == 64
+
+
+def test_the_filter_takes_a_part_of_a_name_or_a_pattern() -> None:
+    assert grid_of(healthy(64), filter="00").lines == [f"gpu-00{n}" for n in range(1, 10)]
+    assert grid_of(healthy(64), filter="gpu-0[1-2]0").lines == ["gpu-010", "gpu-020"]
+    assert grid_of(healthy(64), filter="GPU-064").lines == ["gpu-064"]
+    assert grid_of(healthy(64), filter="nothing").lines == []
+
+
+def test_sorting_by_value_begins_with_the_worst_value() -> None:
+    snapshot = fleet(4, set={("gpu-003/gpu/1", "gpu_temp"): 80.0, ("gpu-002/gpu/1", "gpu_temp"): 75.0})
+    assert grid_of(snapshot, metric="gpu_temp", sort="value").lines == ["gpu-003", "gpu-002", "gpu-001", "gpu-004"]
+
+
+def test_rows_settle_every_few_seconds_and_never_under_the_cursor() -> None:
+    grid = grid_of(healthy(8))
+    sick = fleet(8, set={("gpu-007/gpu/0", "gpu_temp"): 95.0}, name="prod-a")
+    grid.update(sick, MONO + 1, WALL, 200, 50, "gpu-003")
+    assert grid.lines[0] == "gpu-001"
+    grid.update(sick, MONO + 4, WALL, 200, 50, "gpu-003")
+    assert grid.lines[0] == "gpu-007"
+    assert grid.lines[2] == "gpu-003"
+    assert sorted(grid.lines) == sorted(node.name for node in sick.nodes)
+
+
+def test_the_row_under_the_cursor_stays_even_when_it_becomes_the_worst() -> None:
+    grid = grid_of(healthy(8))
+    sick = fleet(8, set={("gpu-005/gpu/0", "gpu_temp"): 95.0}, name="prod-a")
+    grid.update(sick, MONO + 4, WALL, 200, 50, "gpu-005")
+    assert grid.lines[4] == "gpu-005"
+
+
+def test_missing_is_never_a_number() -> None:
+    snapshot = fleet(1, set={("gpu-001/gpu/0", "gpu_sm_clock"): Reason.UNSUPPORTED}, lost=["gpu-001/gpu/3"])
+    row = texts(grid_of(snapshot))[0]
+    assert row.split()[2:6] == ["?", "1980", "1980", "–"]
+
+
+def test_a_lost_or_stale_node_shows_no_values() -> None:
+    grid = grid_of(troubled())
+    rows = dict(zip(grid.lines, texts(grid), strict=True))
+    assert rows["gpu-014"].split()[2:10] == ["–"] * 8
+    assert rows["gpu-016"].split()[2:10] == ["~"] * 8
+    assert rows["gpu-009"].split()[2:10] == ["‖"] * 8
+    assert "unreachable 95 s" not in rows["gpu-014"]
+    assert "cannot be reached" in rows["gpu-014"]
+
+
+def test_narrow_screens_show_blocks_and_the_sentence() -> None:
+    grid = grid_of(troubled(), cells=80, height=16)
+    rows = dict(zip(grid.lines, texts(grid), strict=True))
+    assert rows["gpu-007"] == "✖ gpu-007   ████████ ···✖···· ib/mlx5_3 sick link: symbol errors +41/s"
+    assert rows["gpu-011"].startswith("✖ gpu-011   ████✖███ ········ gpu/4 thermal")
+    assert all(width(row) <= 80 for row in rows.values())
+
+
+@pytest.mark.parametrize("cells", [40, 60, 80, 100, 132, 200, 300])
+@pytest.mark.parametrize(
+    "metric", ["gpu_sm_clock", "ib_symbol_error", "cpu_iowait", "gpu_clocks_event_reasons", "nvlink_rx"]
+)
+def test_rows_fit_and_their_columns_stand_below_each_other(cells: int, metric: str) -> None:
+    grid = grid_of(troubled(), cells=cells, metric=metric)
+    assert grid.layout is not None
+    for line, key in enumerate(grid.lines):
+        row = grid.row(line, None)
+        assert width(plain(row)) <= max(cells, grid.layout.before_what)
+        if key in ("gpu-002", "gpu-007"):
+            before = plain(row)[: plain(row).index("gpu/2" if key == "gpu-002" else "ib/ml")]
+            assert width(before) == grid.layout.before_what
+
+
+def test_ascii_rows_are_ascii() -> None:
+    for cells in (80, 200):
+        grid = grid_of(troubled(), glyphs=ASCII, cells=cells)
+        rows = [
+            *texts(grid),
+            plain(top_line(grid.assessment, WALL, cells, ASCII, paused=True)),
+            plain(legend_line(grid, cells)),
+        ]  # type: ignore[arg-type]
+        assert all(row.isascii() for row in rows), [row for row in rows if not row.isascii()]
+
+
+def test_the_top_line_counts() -> None:
+    line = plain(top_line(assess(troubled(), MONO), WALL, 200, UNICODE, paused=False))
+    assert (
+        "prod-a  SIMULATED  64 nodes · 512 GPUs · 61 live · 1 hung · 1 lost · 1 stale · 1 connecting   data 1 s" in line
+    )
+    assert "✖ 2 ▲ 3 • 1" in line
+    assert line.endswith("02:14:07 UTC ")
+    narrow = plain(top_line(assess(troubled(), MONO), WALL, 80, UNICODE, paused=True))
+    assert narrow.startswith(" prod-a SIM 64n 512g · 61 live ‖1 –1 ~1 ?1 · 1 s · ✖2 ▲3 •1")
+    assert "PAUSED" in narrow
+
+
+def test_the_findings_pane_is_worst_first_and_counts_the_rest() -> None:
+    rows = [plain(row) for row in finding_rows(assess(troubled(), MONO), WALL, 80, 2, UNICODE)]
+    assert rows[0].split()[:3] == ["✖", "P0", "gpu-009"]
+    assert "41 s" in rows[0]
+    assert rows[1].rstrip().endswith("+4 more")
+    assert all(len(row) <= 80 for row in rows)
+
+
+def test_what_cannot_be_seen_is_said() -> None:
+    row = unseen_line(assess(troubled(), MONO), 100, UNICODE)
+    assert row is not None
+    assert plain(row) == " ? kernel log not seen on 3 nodes: permission"
+    assert unseen_line(assess(healthy(4), MONO), 100, UNICODE) is None
+
+
+def explain(snapshot, key: str, target: Target, metric: str = "gpu_sm_clock") -> str:  # type: ignore[no-untyped-def]
+    return plain(cursor_line(grid_of(snapshot, metric=metric), key, target, WALL, 300))
+
+
+def test_the_cursor_line_compares_with_peers_and_names_the_finding() -> None:
+    line = explain(troubled(), "gpu-011", Target(Scope.GPU, 4))
+    assert "gpu-011/gpu/4  SM clock 1410 MHz · peers 1980 MHz · throttle HW thermal · 88 °C · margin -3 °C" in line
+    assert "P1 thermal: 88 °C, 570 MHz under peers" in line
+    port = explain(troubled(), "gpu-007", Target(Scope.PORT, 3))
+    assert "gpu-007/ib/mlx5_3  Active · 400 Gb/s · symbol errors 41/s" in port
+
+
+def test_the_cursor_line_says_why_there_is_no_value() -> None:
+    assert "SM clock lost" in explain(troubled(), "gpu-002", Target(Scope.GPU, 2))
+    assert "SM clock hung" in explain(troubled(), "gpu-009", Target(Scope.GPU, 2))
+    assert "unreachable 95 s · no route to host" in explain(troubled(), "gpu-014", Target(Scope.NODE))
+
+
+def test_peers_are_of_the_same_model_and_without_the_cell_itself() -> None:
+    snapshot = fleet(2, gpus=2, set={("gpu-001/gpu/0", "gpu_sm_clock"): 100.0})
+    assert peers_median(snapshot, Scope.GPU, "gpu_sm_clock", 0) == 1980
+    assert peers_median(fleet(1, gpus=1), Scope.GPU, "gpu_sm_clock", 0) is None
+
+
+def test_levels_follow_thresholds_in_the_direction_that_is_worse() -> None:
+    snapshot = fleet(
+        1,
+        set={
+            ("gpu-001/gpu/0", "gpu_temp"): 84,
+            ("gpu-001/gpu/1", "gpu_temp"): 91,
+            ("gpu-001/gpu/2", "gpu_temp_margin"): 4,
+        },
+    )
+    table = snapshot.tables[Scope.GPU]
+    assert metric_levels(table, catalogue()["gpu_temp"])[:3].tolist() == [Level.WARNING, Level.CRITICAL, Level.NORMAL]
+    assert metric_levels(table, catalogue()["gpu_temp_margin"])[2] == Level.WARNING
+
+
+def test_a_port_that_is_not_active_is_critical() -> None:
+    snapshot = fleet(2, set={("gpu-002/ib/mlx5_1", "ib_port_state"): 1})
+    assessment = assess(snapshot, MONO)
+    assert assessment.nodes.tolist() == [Level.NORMAL, Level.CRITICAL]
+    assert what_is_wrong(assessment, snapshot.nodes[1], WALL) == "ib/mlx5_1 port state Down"
+
+
+@pytest.mark.parametrize(
+    ("state", "level"),
+    [
+        (LinkState.LIVE, Level.NORMAL),
+        (LinkState.CONNECTING, Level.MISSING),
+        (LinkState.SILENT, Level.STALE),
+        (LinkState.UNREACHABLE, Level.LOST),
+        (LinkState.HOST_KEY_CHANGED, Level.LOST),
+        (LinkState.AUTH_REFUSED, Level.LOST),
+    ],
+)
+def test_freshness_follows_the_link(state: LinkState, level: Level) -> None:
+    snapshot = fleet(1, links={"gpu-001": Link(state, WALL)})
+    assert freshness(snapshot.nodes[0], MONO) is level
+    assert freshness(fleet(1).nodes[0], MONO + 60) is Level.STALE
+
+
+def test_heat_levels_hold_still_under_noise() -> None:
+    metric = catalogue()["gpu_util"]
+    scale = HeatScale()
+    levels = [
+        scale.update(fleet(1, gpus=1, set={("gpu-001/gpu/0", "gpu_util"): value}).tables[Scope.GPU], metric)[0]
+        for value in (49.0, 50.5, 49.5, 52.0, 60.0, 51.0)
+    ]
+    assert levels == [3, 3, 3, 3, 4, 4]
+    assert (
+        scale.update(fleet(1, gpus=1, set={("gpu-001/gpu/0", "gpu_util"): Reason.HUNG}).tables[Scope.GPU], metric)[0]
+        == -1
+    )
+
+
+def test_a_scale_without_ends_comes_from_the_data_and_does_not_tremble() -> None:
+    metric = catalogue()["gpu_pcie_rx"]
+    scale = HeatScale()
+    highs = []
+    for value in (900_000.0, 1_100_000.0, 900_000.0, 100_000.0):
+        table = fleet(1, gpus=1, set={("gpu-001/gpu/0", "gpu_pcie_rx"): value}).tables[Scope.GPU]
+        scale.update(table, metric)
+        highs.append(scale.high)
+    assert highs == [1e6, 2e6, 2e6, 1e5]
+
+
+def node_text(name: str, cells: int = 200) -> str:
+    snapshot = troubled()
+    rows: list[Row] = node_rows(assess(snapshot, MONO), snapshot.node(name), WALL, cells, UNICODE)
+    return "\n".join(plain(row).rstrip() for row in rows)
+
+
+def test_the_node_screen_has_every_scope_and_its_units() -> None:
+    text = node_text("gpu-007")
+    assert "✖ Symbol errors /s" in text
+    assert "✖41" in text
+    assert "8,123" in text
+    assert "kernel log: permission" in text
+    assert "SM clock MHz" in text
+    assert "GPU memory used GiB" in text
+    assert "I/O wait" in text
+    assert "probe       10 frames, one every 2 s" in text
+    pinned = next(line for line in text.splitlines() if "pinned" in line)
+    assert pinned.split()[-3:] == ["pinned", "0", "0"]
+
+
+def test_the_node_screen_puts_the_worst_metrics_first_and_shows_the_log() -> None:
+    lines = node_text("gpu-002").splitlines()
+    first = lines[next(i for i, line in enumerate(lines) if line.startswith(" GPUs")) + 1]
+    assert first.startswith(" ✖ NVML handle")
+    assert "02:13:40  kernel  NVRM: Xid (PCI:0000:1a:00): 79" in "\n".join(lines)
+
+
+@pytest.mark.parametrize("cells", [40, 80, 200])
+def test_the_node_screen_fits(cells: int) -> None:
+    for name in ("gpu-002", "gpu-007", "gpu-014"):
+        assert all(width(line) <= max(cells, 76) for line in node_text(name, cells).splitlines())
+
+
+def test_a_node_without_gpus_and_ports_has_a_value_column() -> None:
+    snapshot = fleet(1, gpus=0, ports=0)
+    grid = grid_of(snapshot, metric="cpu_util", cells=100)
+    assert texts(grid)[0].split()[:3] == ["·", "gpu-001", "12"]
+
+
+def test_findings_at_several_places_are_named_by_their_nodes() -> None:
+    from stethoscope.model.finding import Finding
+
+    many = Finding(
+        "x", "x", Severity.P1, ("gpu-001", "gpu-002"), "gpu-[001-002]", "2026-03-14T02:13:07Z", "lost with their leaf"
+    )
+    assessment = assess(fleet(4, findings=[many, finding("P2", "gpu-003", "old", "2026-03-14T02:13:07Z")]), MONO)
+    assert plain(finding_rows(assessment, WALL, 100, 4, UNICODE)[0]).split() == [
+        "▲",
+        "P1",
+        "gpu-[001-002]",
+        "60",
+        "s",
+        "lost",
+        "with",
+        "their",
+        "leaf",
+    ]
+    assert assessment.nodes.tolist() == [Level.WARNING, Level.WARNING, Level.PLANNED, Level.NORMAL]
