@@ -24,6 +24,7 @@ class Layout:
         self.jobs: dict[str, Job] = {job.id: job for job in scenario.jobs}
         self.board: Board = boards()[scenario.fleet.gpu]
         self.nodes = scenario.fleet.node_names()
+        self.numbers = {name: number for number, name in enumerate(self.nodes)}
         self.gpu_shape = (scenario.fleet.nodes, scenario.fleet.gpus_per_node)
         self.port_shape = (scenario.fleet.nodes, scenario.fleet.ib_ports_per_node)
 

@@ -84,15 +84,23 @@ class Writer:
         if all(kind.fault.params.get(name) == value for name, value in line.when.items()):
             yield from self.of_place(line, kind.fault.where, at_s, kind.fault.params)
 
-    def of_place(self, line: Line, where: Place, at_s: float, params: Mapping[str, Value]) -> Iterator[Said]:
-        """Yield `line` as written because of something at `where`."""
+    def of_place(
+        self,
+        line: Line,
+        where: Place,
+        at_s: float,
+        params: Mapping[str, Value],
+        delay_s: Callable[[int], float] = lambda _: 0.0,
+    ) -> Iterator[Said]:
+        """Yield `line` as written because of something at `where`, on each node (by position) with its delay."""
         gpus = self._layout.gpu_shape[1]
         index = where.index % gpus if where.form in ("gpu", "rank", "nvlink") else 0
         for node, gpu in self._writers(line, where.node, index, where.form in ("gpu", "rank", "nvlink")):
-            values = self._values(where, node, gpu, at_s)
+            moment_s = at_s + delay_s(node)
+            values = self._values(where, node, gpu, moment_s)
             text = _PLACEHOLDER.sub(lambda match, v=values: str(v.get(match[1], params.get(match[1]))), line.text)  # type: ignore[misc]
             rank = self._layout.rank(node, gpu) if line.sink == "job" else None
-            yield Said(at_s, line.sink, self._layout.nodes[node], rank, text)
+            yield Said(moment_s, line.sink, self._layout.nodes[node], rank, text)
 
     def _writers(self, line: Line, node: int, gpu: int, one_gpu: bool) -> Iterator[tuple[int, int]]:
         """Yield (node, GPU) of each writer; of what is not a job's log, nodes write, not ranks."""

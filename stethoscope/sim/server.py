@@ -73,7 +73,6 @@ class FleetServer:
         self._start_at_s = start_at_s
         self._speed = speed
         self._started = clock.monotonic()
-        # The wall clock of the nodes is right while the twin runs at speed 1.
         twin.wall_at_0 = clock.wall() - start_at_s
         self._early = twin.advance_to(start_at_s)
         self._readings: Readings | None = None
@@ -90,7 +89,9 @@ class FleetServer:
             )
             self.nodes.append(node)
             asyncio.get_running_loop().add_reader(listener, self._accept, node)
+        # The nodes' wall clocks are right now, and stay right while the twin runs at speed 1.
         self._started = self._clock.monotonic()
+        self.twin.wall_at_0 = self._clock.wall() - self._start_at_s
         self._tell([*self._early, *self._move()])
         self._keep(asyncio.create_task(self._play()))
 
@@ -236,38 +237,51 @@ def _listen(count: int, port: int | None) -> list[tuple[str, int, socket.socket]
     """Return listening sockets: one port on addresses of 127/8, else one address and a port each."""
     for base in range(71, 81):
         try:
-            return _listen_on([f"127.{base}.{n // 250}.{n % 250 + 1}" for n in range(count)], port)
+            return _on_own_addresses([f"127.{base}.{n // 250}.{n % 250 + 1}" for n in range(count)], port)
         except OSError as error:
             if error.errno == errno.EADDRNOTAVAIL:
-                break
-            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+                return _on_own_ports(count, port)
+            if error.errno != errno.EADDRINUSE:
                 raise UsageError(f"cannot listen for {count} nodes: {error.strerror}") from error
-    try:
-        return _listen_on(["127.0.0.1"] * count, None)
-    except OSError as error:
-        raise UsageError(f"cannot listen for {count} nodes: {error.strerror}") from error
+    raise UsageError(f"cannot listen for {count} nodes: the port is in use")
 
 
-def _listen_on(addresses: list[str], port: int | None) -> list[tuple[str, int, socket.socket]]:
-    several = len(set(addresses)) > 1 or len(addresses) == 1
+def _on_own_addresses(addresses: list[str], port: int | None) -> list[tuple[str, int, socket.socket]]:
     sockets: list[tuple[str, int, socket.socket]] = []
     try:
         for address in addresses:
-            listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-            sockets.append((address, 0, listener))
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((address, port or 0 if several else 0))
-            listener.listen(BACKLOG)
-            listener.setblocking(False)
-            number = listener.getsockname()[1]
-            sockets[-1] = (address, number, listener)
-            if several:
-                port = number
+            sockets.append(_socket(address, port or 0))
+            port = sockets[0][1]
     except OSError:
         for _, _, listener in sockets:
             listener.close()
         raise
     return sockets
+
+
+def _on_own_ports(count: int, port: int | None) -> list[tuple[str, int, socket.socket]]:
+    sockets: list[tuple[str, int, socket.socket]] = []
+    try:
+        for number in range(count):
+            sockets.append(_socket("127.0.0.1", port + number if port else 0))  # noqa: PERF401 - what is open is closed
+    except (OSError, OverflowError) as error:
+        for _, _, listener in sockets:
+            listener.close()
+        raise UsageError(f"cannot listen for {count} nodes on 127.0.0.1: {error}") from error
+    return sockets
+
+
+def _socket(address: str, port: int) -> tuple[str, int, socket.socket]:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((address, port))
+        listener.listen(BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    listener.setblocking(False)
+    return address, listener.getsockname()[1], listener
 
 
 def quiet_logs() -> None:

@@ -123,9 +123,6 @@ class Twin:
     def _fault_line(self, kind: Kind, line: Line, at_s: float) -> Callable[[], Iterable[Said]]:
         return lambda: self._writer.of_fault(kind, line, at_s)
 
-    def _place_line(self, line: Line, where: Place, at_s: float) -> Callable[[], Iterable[Said]]:
-        return lambda: self._writer.of_place(line, where, at_s, {})
-
     def _scenario_line(self, event: LogLine) -> Callable[[], Iterable[Said]]:
         rank = None
         node = event.where.node
@@ -133,7 +130,7 @@ class Twin:
             rank = max(0, event.where.index)
             node = self.layout.jobs[event.where.name].nodes[rank // self.layout.gpu_shape[1]]
         said = lines.Said(event.at_s, event.sink, self.layout.nodes[node], rank, event.line)
-        return lambda: (said,)
+        return _one(said)
 
     # ------------------------------------------------------------ state between two changes
 
@@ -175,13 +172,16 @@ class Twin:
         """Let a job die: its ranks go one node after the other, each with its lines, Slurm's step last."""
         culprits = sorted(run.culprits) or [run.job.nodes[0]]
         where = Place(self.layout.nodes[culprits[0]], "node", culprits[0])
-        delays = run.delay_s()
-        self._note(*(at_s + float(delay) for delay in delays))
+        delays = dict(zip(run.job.nodes, run.delay_s().tolist(), strict=True))
+        self._note(*(at_s + delay_s for delay_s in set(delays.values())))
         shown = lines.WATCHDOG if run.by_watchdog else (lines.PEER_CLOSED, lines.PEER_LOST)
-        for number, line in enumerate(shown):
-            self._say(at_s + 0.2 + 0.3 * number, self._place_line(line, where, at_s + 0.2 + 0.3 * number))
-        last_s = at_s + float(delays.max()) + 12.0
-        self._say(last_s, self._place_line(lines.STEP_CANCELLED, where, last_s))
+        for line, share in zip(shown, (0.5, 0.9), strict=True):
+            for said in self._writer.of_place(line, where, at_s, {}, lambda node, part=share: part * delays[node]):  # type: ignore[misc]
+                if self.layout.numbers[said.node] not in run.culprits:
+                    self._say(said.at_s, _one(said))
+        last_s = at_s + max(delays.values()) + 12.0
+        for said in self._writer.of_place(lines.STEP_CANCELLED, where, last_s, {}):
+            self._say(last_s, _one(said))
 
     def _restart(self, node: int) -> None:
         for metric, base in self._base.items():
@@ -276,3 +276,7 @@ class Twin:
             }
         )
         return values
+
+
+def _one(said: Said) -> Callable[[], Iterable[Said]]:
+    return lambda: (said,)

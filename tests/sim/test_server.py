@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -10,8 +12,10 @@ import asyncssh
 import pytest
 
 from stethoscope.clock import SystemClock
+from stethoscope.errors import UsageError
 from stethoscope.model import wire
 from stethoscope.sim import fleetfile
+from stethoscope.sim import server as sim_server
 from stethoscope.sim.server import FleetServer, Node
 from stethoscope.specs.fleet import read_fleet
 from tests.sim.worlds import twin
@@ -215,3 +219,28 @@ async def test_the_fleet_file_leads_a_client_to_every_node(tmp_path: Path) -> No
                 agent_path=None,
             ) as connection:
                 assert (await connection.run("true")).exit_status == 0
+
+
+async def test_with_one_loopback_address_the_nodes_differ_by_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = sim_server._socket
+
+    def one_address(address: str, port: int) -> object:
+        if address != "127.0.0.1":
+            raise OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")
+        return real(address, port)
+
+    monkeypatch.setattr(sim_server, "_socket", one_address)
+    async with _fleet() as server:
+        assert {node.address for node in server.nodes} == {"127.0.0.1"}
+        assert len({node.port for node in server.nodes}) == 3
+        async with _client(server, 2) as connection:
+            hello = await _line(await _start(connection))
+            assert isinstance(hello, wire.Hello)
+            assert hello.host == "gpu-003"
+
+
+async def test_a_port_that_is_taken_everywhere_is_said() -> None:
+    with socket.create_server(("0.0.0.0", 0)) as taken:
+        server = FleetServer(twin(), SystemClock())
+        with pytest.raises(UsageError, match="in use"):
+            await server.start(taken.getsockname()[1])

@@ -1,0 +1,100 @@
+"""`stethoscope sim` as a process: what it prints, the fleet file that appears last, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from stethoscope.specs.fleet import read_fleet
+
+COMMAND = [sys.executable, "-m", "stethoscope", "sim"]
+
+
+def _start(fleet_file: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*COMMAND, "--write-fleet", str(fleet_file), *arguments],
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    )
+
+
+def _wait_for(path: Path, child: subprocess.Popen[str]) -> None:
+    for _ in range(1000):
+        if path.exists():
+            return
+        assert child.poll() is None, child.stderr.read() if child.stderr else ""
+        time.sleep(0.01)
+    raise AssertionError("the fleet file did not appear")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_serves_the_demo_and_leaves_nothing_when_told_to_end(tmp_path: Path, number: signal.Signals) -> None:
+    fleet_file = tmp_path / "deep" / "fleet.yaml"
+    with _start(fleet_file, "--start-at", "4m") as child:
+        _wait_for(fleet_file, child)
+        fleet = read_fleet(fleet_file)
+        assert len(fleet.nodes) == 64
+        assert {node.pod for node in fleet.nodes} == {"pod-01", "pod-02"}
+        assert len({(node.address, node.port) for node in fleet.nodes}) == 64
+        key = Path(fleet.nodes[0].identity_file or "")
+        assert key.stat().st_mode & 0o777 == 0o600
+        assert key.parent.stat().st_mode & 0o777 == 0o700
+        child.send_signal(number)
+        assert child.wait(5) == 0
+        said = child.stderr.read() if child.stderr else ""
+    assert said.startswith("stethoscope sim: serving demo: 64 nodes x 8 H100-SXM5-80GB, first gpu-001 at 127.")
+    assert said.count("\n") == 1
+    assert not key.parent.exists()
+    assert not fleet_file.exists()
+
+
+def test_it_ends_when_its_parent_does(tmp_path: Path) -> None:
+    fleet_file = tmp_path / "fleet.yaml"
+    parent = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    with _start(fleet_file, "--with-parent", str(parent.pid)) as child:
+        _wait_for(fleet_file, child)
+        parent.communicate(b"\n")
+        assert child.wait(5) == 0
+
+
+def test_it_keeps_its_hands_off_a_file_that_is_not_its_own(tmp_path: Path) -> None:
+    fleet_file = tmp_path / "fleet.yaml"
+    fleet_file.write_text("schema: stethoscope.fleet/1\n")
+    with _start(fleet_file) as child:
+        assert child.wait(10) == 64
+    assert fleet_file.read_text() == "schema: stethoscope.fleet/1\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--scenario", "dmeo"], 64, 'no scenario "dmeo"; did you mean "demo"? bundled: demo'),
+        (["--scenario", "./none.yaml"], 65, "none.yaml"),
+        (["--start-at", "1:30"], 64, "is not a duration"),
+        (["--speed", "0"], 64, "--speed"),
+    ],
+)
+def test_what_does_not_make_sense_is_said_in_a_line(
+    arguments: list[str], code: int, words: str, tmp_path: Path
+) -> None:
+    result = subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, text=True, timeout=30, cwd=tmp_path, check=False
+    )
+    assert result.returncode == code
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_the_bundled_scenarios_are_listed() -> None:
+    result = subprocess.run(
+        [*COMMAND, "--list"], capture_output=True, text=True, timeout=30, env=os.environ, check=False
+    )
+    assert result.returncode == 0
+    assert result.stdout.startswith("demo\tAn optic loses light")
