@@ -1,7 +1,7 @@
 """The only reducer: messages and link states of all nodes into one fleet state, pictured by snapshots.
 
 A device that was seen once, or that the fleet file expects, never vanishes: while the node does not list it, its row
-says LOST, or what keeps the driver from listing it (`hung`). Values of a node whose link is lost are UNREACHABLE; those
+says LOST, or what keeps the driver from listing it (`hung`, or an error). Values of a node whose link is lost are UNREACHABLE; those
 of a node that is merely silent stay and grow old.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from stethoscope.analysis.columns import Columns
 from stethoscope.analysis.inventory import merge_gpus, merge_ports
-from stethoscope.analysis.node_state import NodeState, kernel_log_reason, reason_of
+from stethoscope.analysis.node_state import NodeState, gone_reason, kernel_log_reason
 from stethoscope.model import wire
 from stethoscope.model.event import LogEvent
 from stethoscope.model.fleet import FleetSnapshot
@@ -220,14 +220,15 @@ class FleetState:
 
     def _mark_gone(self, node: NodeState) -> None:
         """Say why devices that the node does not list have no values."""
-        for scope, first, devices, order, note in (
-            (Scope.GPU, node.gpu_first, len(node.gpus), node.gpu_order, "nvml"),
-            (Scope.PORT, node.port_first, len(node.ports), node.port_order, ""),
+        gpus_are = gone_reason(node.notes.get("nvml", ""))
+        for scope, first, devices, order, reason in (
+            (Scope.GPU, node.gpu_first, len(node.gpus), node.gpu_order, gpus_are),
+            (Scope.PORT, node.port_first, len(node.ports), node.port_order, Reason.LOST),
         ):
             if order is not None:
                 listed = set(order)
                 gone = [first + position for position in range(devices) if position not in listed]
-                self.tables[scope].mark(gone, reason_of(node.notes.get(note, "")) or Reason.LOST)
+                self.tables[scope].mark(gone, reason)
 
     def _event(self, node: NodeState, frame: Frame, event: wire.Event) -> None:
         at = frame.received_wall if event.at is None else event.at

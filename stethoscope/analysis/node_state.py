@@ -111,7 +111,7 @@ class NodeState:
         self.asked = 1
         self.boot_id = hello.boot_id or self.boot_id
         self.kernel = hello.kernel or self.kernel
-        self.tick_s = hello.tick_s or self.tick_s
+        self.tick_s = self.known.tick_s or hello.tick_s
         self.lines_before, self.lines = {**self.lines_before, **self.lines}, {}
         while len(self.lines_before) > _REMEMBERED_LINES:
             del self.lines_before[next(iter(self.lines_before))]
@@ -167,6 +167,13 @@ def reason_of(note: str) -> Reason | None:
     """Return the reason that a note begins with (`hung for 41 s`), or None when it begins with none."""
     words = note.replace(":", " ").replace(",", " ").split(None, 1)
     return WIRE_REASONS.get(words[0]) if words else None
+
+
+def gone_reason(nvml_note: str) -> Reason:
+    """Return why GPUs that a node does not list have no values, from the note about its driver."""
+    if nvml_note in ("", "no devices"):
+        return Reason.LOST
+    return Reason.WAITING if nvml_note == "starting" else reason_of(nvml_note) or Reason.ERROR
 
 
 def kernel_log_reason(notes: Mapping[str, str]) -> Reason:

@@ -294,10 +294,20 @@ def test_another_board_in_the_same_slot_starts_anew() -> None:
     assert counted(snapshot, "n1/gpu/0", "nvlink_rx") == 0
 
 
-def test_expected_gpus_that_were_never_seen_are_shown_as_lost_or_hung() -> None:
+@pytest.mark.parametrize(
+    ("note", "reason"),
+    [
+        ("hung for 41 s", Reason.HUNG),
+        ("starting", Reason.WAITING),
+        ("permission", Reason.PERMISSION),
+        ("no devices", Reason.LOST),
+        ("driver/library version mismatch", Reason.ERROR),
+    ],
+)
+def test_expected_gpus_that_were_never_seen_say_why(note: str, reason: Reason) -> None:
     fleet = Fleet(expected=3)
-    hung = fleet.start(gpus=[], notes={"nvml": "hung for 41 s"})
-    assert [value(hung, f"n1/gpu/{index}", "gpu_temp") for index in range(3)] == [Reason.HUNG] * 3
+    without = fleet.start(gpus=[], notes={"nvml": note})
+    assert [value(without, f"n1/gpu/{index}", "gpu_temp") for index in range(3)] == [reason] * 3
     snapshot = fleet.send(wire.Full, gpus=gpus("a", "b"), gpu={"gpu_temp": [60, 61]})
     assert value(snapshot, "n1/gpu/1", "gpu_temp") == 61
     assert value(snapshot, "n1/gpu/2", "gpu_temp") is Reason.LOST
