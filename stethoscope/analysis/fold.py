@@ -1,8 +1,8 @@
 """The only reducer: messages and link states of all nodes into one fleet state, pictured by snapshots.
 
 A device that was seen once, or that the fleet file expects, never vanishes: while the node does not list it, its row
-says LOST, or what keeps the driver from listing it (`hung`, or an error). Values of a node whose link is lost are UNREACHABLE; those
-of a node that is merely silent stay and grow old.
+says LOST, or what keeps the driver from listing it (`hung`, or an error). Values of a node whose link is lost are
+UNREACHABLE; those of a node that is merely silent stay and grow old.
 """
 
 from __future__ import annotations
