@@ -237,6 +237,16 @@ class Evaluator:
         return verdicts, values
 
 
+def watched_s(condition: Condition, *, single_look: bool) -> float:
+    """Return for how long the condition must have been true before it counts as true."""
+    if isinstance(condition, Held):
+        own_s = shortened_s(condition) if single_look else condition.window_s
+        return own_s + watched_s(condition.part, single_look=single_look)
+    if isinstance(condition, Combined):
+        return max((watched_s(part, single_look=single_look) for part in condition.parts), default=0.0)
+    return 0.0
+
+
 def shortened_s(held: Held) -> float:
     """Return for how long `held` must hold where no more than a single look is had.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stethoscope.analysis.conditions import SINGLE_LOOK_S, Evaluator, Moment
+from stethoscope.analysis.conditions import SINGLE_LOOK_S, Evaluator, Moment, watched_s
 from stethoscope.analysis.correlate import FOLD_ABOVE, UNFOLD_BELOW, units, visible
 from stethoscope.analysis.evidence import Writer
 from stethoscope.analysis.layout import Layout
@@ -15,7 +15,6 @@ from stethoscope.analysis.windows import FALSE, TRUE, Flags, Verdicts, fitted
 from stethoscope.clock import iso
 from stethoscope.model.finding import Finding
 from stethoscope.model.ids import fold, node_of
-from stethoscope.specs.condition import longest_hold_s
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,7 +65,6 @@ class Engine:
         self._rules = tuple(rules)
         self._catalogue = catalogue
         self._single_look = single_look
-        self._started: float | None = None
         self._reset()
 
     def _reset(self) -> None:
@@ -78,6 +76,7 @@ class Engine:
         self._states = [_State() for _ in self._rules]
         self._layout: Layout | None = None
         self._mono: float | None = None
+        self._started = 0.0
         self._shown: dict[str, _Shown] = {}
         self._cleared: dict[str, tuple[float, Finding]] = {}
 
@@ -94,6 +93,9 @@ class Engine:
         if self._mono is not None and snapshot.mono < self._mono:
             self._reset()
         layout = self._fit(snapshot)
+        if self._mono is None:
+            # Nothing is known of what was before the first look.
+            self._started = snapshot.wall
         gap_s = 0.0 if self._mono is None else snapshot.mono - self._mono
         if gap_s > GAP_S:
             self._evaluator.forget(samples=gap_s > KEEP_CLEARED_S)
@@ -134,7 +136,8 @@ class Engine:
 
     def _advance(self, rule: Rule, state: _State, verdicts: Verdicts, moment: Moment) -> None:
         true = (verdicts == TRUE) & (moment.layout.owner[rule.scope] >= 0)
-        state.since[true & ~state.active] = moment.wall - self._watched_s(rule)
+        watched = watched_s(rule.trigger, single_look=self._single_look)
+        state.since[true & ~state.active] = max(self._started, moment.wall - watched)
         state.active |= true
         if not state.active.any():
             return
@@ -142,11 +145,6 @@ class Engine:
         state.false_since[~false] = np.nan
         state.false_since[false & np.isnan(state.false_since)] = moment.mono
         state.active &= ~(moment.mono - state.false_since >= CLEAR_AFTER_S)
-
-    def _watched_s(self, rule: Rule) -> float:
-        """Return for how long the condition has been true when the rule raises its finding."""
-        held_s = longest_hold_s(rule.trigger)
-        return min(held_s, SINGLE_LOOK_S) if self._single_look else held_s
 
     def _findings(self, number: int, flags: Flags, moment: Moment) -> dict[str, _Shown]:
         rule, state = self._rules[number], self._states[number]
@@ -183,7 +181,7 @@ class Engine:
         if rule.more_sure is not None:
             surer = self._evaluator.verdicts(rule.more_sure, rule.scope, moment)
             confidence = rule.sure if bool((surer[rows] == TRUE).any()) else confidence
-        if self._single_look and longest_hold_s(rule.trigger) > SINGLE_LOOK_S:
+        if self._single_look and watched_s(rule.trigger, single_look=False) > SINGLE_LOOK_S:
             confidence *= SINGLE_LOOK_CONFIDENCE
         began = min(writer.began(row, float(state.since[row])) for row in rows)
         return Finding(

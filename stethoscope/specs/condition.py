@@ -119,15 +119,6 @@ def leaves(condition: Condition, *, positive: bool = True) -> Iterator[tuple[Lea
         yield condition, positive
 
 
-def longest_hold_s(condition: Condition) -> float:
-    """Return for how long the condition must have been true before it counts as true."""
-    if isinstance(condition, Held):
-        return condition.window_s + longest_hold_s(condition.part)
-    if isinstance(condition, Combined):
-        return max((longest_hold_s(part) for part in condition.parts), default=0.0)
-    return 0.0
-
-
 def scope_of(condition: Condition, catalogue: Mapping[str, Metric]) -> set[Scope]:
     """Return the scopes that the leaves speak of, the node apart."""
     found: set[Scope] = set()
