@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import binascii
 import fcntl
-import hmac
+import hashlib
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 SSH_PORT = 22
 USER_FILES = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
 SYSTEM_FILES = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
+
+_BLOCK = 64
+_INNER = bytes(byte ^ 0x36 for byte in range(256))
+_OUTER = bytes(byte ^ 0x5C for byte in range(256))
 
 Signature = tuple[int, int, int] | None
 
@@ -44,9 +48,12 @@ class Known:
     """False when only an entry without the port was found: it can vouch for a key, not speak against one."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Hashed:
-    salt: bytes
+    """An entry with the HMAC-SHA1 of its name; the key of the HMAC stands padded, which halves the cost of a try."""
+
+    inner: bytes
+    outer: bytes
     digest: bytes
     marker: str
     key: str
@@ -101,13 +108,15 @@ class _File:
         if not self._hashed and not self._names:
             return []
         if name not in self._names:
-            data, digest = name.encode(), hmac.digest
-            found: list[_Hashed] = []
-            others: list[_Hashed] = []
-            for entry in self._hashed:
-                (found if digest(entry.salt, data, "sha1") == entry.digest else others).append(entry)
-            # An entry is the hash of one name: what belongs to this one need not be tried for the next.
-            self._hashed = others
+            data, sha1 = name.encode(), hashlib.sha1
+            found = [
+                entry
+                for entry in self._hashed
+                if sha1(entry.outer + sha1(entry.inner + data).digest()).digest() == entry.digest
+            ]
+            if found:
+                # An entry is the hash of one name: what belongs to this one need not be tried for the next.
+                self._hashed = [entry for entry in self._hashed if entry not in found]
             self._names[name] = found
         return self._names[name]
 
@@ -197,10 +206,11 @@ def _hashed(line: str) -> _Hashed | None:
     name, key = words[0], " ".join(words[1:])
     try:
         _, version, salt, digest = name.split("|")
-        entry = _Hashed(binascii.a2b_base64(salt), binascii.a2b_base64(digest), marker, key)
+        padded = binascii.a2b_base64(salt).ljust(_BLOCK, b"\0")
+        entry = _Hashed(padded.translate(_INNER), padded.translate(_OUTER), binascii.a2b_base64(digest), marker, key)
     except (ValueError, binascii.Error):
         return None
-    return entry if version == "1" and key else None
+    return entry if version == "1" and key and len(padded) == _BLOCK else None
 
 
 def _import(lines: list[str]) -> SSHKnownHosts:

@@ -25,6 +25,7 @@ SYSTEM_CONFIG = Path("/etc/ssh/ssh_config")
 _SYSTEM_DIRECTORY = Path("/etc/ssh")
 _OPTION = re.compile(r"([A-Za-z0-9_-]+)[ \t]*(?:=[ \t]*)?(.*)", re.DOTALL)
 _COLLECTED = ("IdentityFile", "CertificateFile", "SendEnv")
+_QUOTING = re.compile(r"['\"\\]")
 _WHOLE_LINE = frozenset({"proxycommand", "remotecommand"})
 _WILD = frozenset("*?!,[]")
 
@@ -183,6 +184,7 @@ def _words(text: str) -> tuple[str, tuple[str, ...]]:
     option, rest = match[1].lower(), match[2]
     if option in _WHOLE_LINE:
         return option, (rest.strip(),) if rest.strip() else ()
-    words = shlex.split(rest)
+    # Splitting as a shell takes fifty times as long, and most lines have nothing for a shell.
+    words = shlex.split(rest) if _QUOTING.search(rest) else rest.split()
     comment = next((position for position, word in enumerate(words) if word.startswith("#")), None)
     return option, tuple(words[:comment])
