@@ -1230,9 +1230,9 @@ class Probe:
                 self.end()
         return new_tick
 
-    def wait(self, until, answer=False):
-        """Sleep until `until`, a control line, or something from the NVML child; `answer` makes the last two of these
-        matter, else they are only taken in. Return True when the child said something."""
+    def wait(self, until):
+        """Sleep until a monotonic time, a control line, or an answer of the NVML child; True when the child told
+        something new."""
         timeout = max(0.0, until - time.monotonic())
         watched = [self.wake_read] + ([self.gpus.out] if self.gpus.out >= 0 else [])
         ready = select.select(watched, [], [], timeout)[0]

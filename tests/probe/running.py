@@ -17,7 +17,7 @@ from stethoscope.collect import payload
 from stethoscope.model import wire
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 NONCE = "0f1e2d3c4b5a6978"
 PATIENCE_S = 20.0
@@ -41,21 +41,24 @@ def interpreters() -> list[str]:
 
 
 class RunningProbe:
-    """A probe that was started by the console's command line in a login shell of its own process group."""
+    """A probe that was started by the console's command line, in a process group of its own.
+
+    `through` is the program that gets the command line as its last argument: a login shell, or a client of a server.
+    """
 
     def __init__(
         self,
         environment: dict[str, str] | None = None,
         *,
         tick_s: float = 0.2,
-        shell: str = "/bin/sh",
+        through: Sequence[str] = ("/bin/sh", "-c"),
         path: str = "/usr/bin:/bin",
         sent: bytes | None = None,
         nonce: str = NONCE,
     ) -> None:
         self.nonce = nonce
         self.process = subprocess.Popen(
-            [shell, "-c", payload.command(nonce, tick_s)],
+            [*through, payload.command(nonce, tick_s)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
