@@ -143,6 +143,8 @@ class Writer:
             "rank": layout.rank(node, gpu),
             "pid": pid,
             "tid": pid + 600,
+            "gpus": layout.gpu_shape[1],
+            "gpus_left": layout.gpu_shape[1] - 1,
             "job": run.job.id if run is not None else "",
             "user": "train",
             "node_ip": board.node_address(cause),

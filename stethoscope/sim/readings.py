@@ -96,11 +96,12 @@ class Readings:
             values[metric] = self._noisy_gpu(metric, column)
         values["gpu_temp_margin"] = (gpu.margin_c or 0.0) - np.rint(values["gpu_temp"])
         cells = self._finish("gpu", values, GPU)
-        if gpu.margin_c is None:
-            word: Cell = REASON_WORDS[Reason.UNSUPPORTED]
-            cells["gpu_temp_margin"] = [[word] * shape[1] for _ in range(shape[0])]
         for metric in GPU_COUNTERS:
             cells[metric] = twin.total(metric, self.t_s).tolist()
+        absent = ["gpu_temp_margin"] if gpu.margin_c is None else []
+        absent += [] if gpu.nvlink_gbps else list(GPU_COUNTERS)
+        for metric in absent:
+            cells[metric] = [[REASON_WORDS[Reason.UNSUPPORTED]] * shape[1] for _ in range(shape[0])]
         for place in np.argwhere(effects.gpu_missing):
             reason = Reason(int(effects.gpu_missing[tuple(place)]))
             for metric, column_cells in cells.items():

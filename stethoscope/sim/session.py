@@ -54,6 +54,7 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
         self._payload_left: int | None = None
         self._speaker: Speaker | None = None
         self._due = 0.0
+        self._paused = False
 
     # ------------------------------------------------------------ what asyncssh calls
 
@@ -96,6 +97,14 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
         self._end(0)
         return False
 
+    def pause_writing(self) -> None:
+        """Hold frames back while the console does not take them."""
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        self._paused = False
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the channel."""
         self._node.sessions.discard(self)
@@ -106,7 +115,7 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
     def tick(self, now: float) -> None:
         """Send a frame if one is due at `now` (seconds of the loop's clock)."""
         speaker = self._speaker
-        if speaker is None or now < self._due:
+        if speaker is None or self._paused or now < self._due:
             return
         # A late frame does not make the next ones early.
         self._due = max(self._due + speaker.tick_s, now + speaker.tick_s / 2)
@@ -114,7 +123,7 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
 
     def tell(self, said: Said) -> None:
         """Send a line of the node's kernel log."""
-        if self._speaker is not None:
+        if self._speaker is not None and not self._paused:
             self._write(self._speaker.event(said))
 
     def _swallowed(self) -> bool:

@@ -131,6 +131,9 @@ def test_a_lost_gpu_is_missing_not_zero_and_its_job_hangs_then_dies() -> None:
     lost = [line for line in said if "ProcessGroupNCCL.cpp:552" in line.text]
     assert {line.rank for line in lost} == set(range(40)) - set(range(8, 16))
     assert any("*** STEP 7.0 ON gpu-002 CANCELLED AT" in line.text for line in said if line.sink == "slurm")
+    assert [line.text for line in said if "INVALID" in line.text] == [
+        "error: Setting node gpu-002 state to INVALID with reason:gres/gpu count reported lower than configured (7 < 8)"
+    ]
     assert [world.slurm_state(node) for node in (0, 1)] == ["idle", "inval"]
 
 

@@ -9,7 +9,11 @@ import pytest
 
 from stethoscope.model.metric import Scope
 from stethoscope.sim.readings import Readings
+from stethoscope.sim.scenarios import vocabulary
+from stethoscope.sim.twin import Twin
+from stethoscope.specs.load import loads
 from stethoscope.specs.metric import load_catalogue
+from stethoscope.specs.scenario import read_scenario
 from tests.sim.worlds import gpu, mean, twin
 
 PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
@@ -71,6 +75,8 @@ def test_other_boards_scale_and_have_no_margin_where_the_driver_has_none() -> No
     assert mean(readings, "gpu_power_draw", 0) == pytest.approx(492 * 400 / 700, abs=10)
     assert mean(readings, "gpu_sm_clock", 0) == pytest.approx(0.865 * 1410, abs=25)
     assert readings.gpu["gpu_temp_margin"][0] == ["unsupported"] * 8
+    assert Readings(twin(gpu="T4")).gpu["nvlink_tx"][0] == ["unsupported"] * 8
+    assert isinstance(gpu(Readings(twin()), "nvlink_tx", 0, 0), int)
 
 
 @pytest.mark.parametrize("tick_s", [0.25, 2.0, 60.0])
@@ -158,3 +164,16 @@ def test_values_are_whole_where_the_tools_give_whole_numbers() -> None:
     assert isinstance(gpu(readings, "gpu_temp", 0, 0), int)
     power = gpu(readings, "gpu_power_draw", 0, 0)
     assert power == round(power, 1)
+
+
+def test_a_fleet_without_adapters_or_jobs_is_a_fleet() -> None:
+    text = (
+        "{schema: stethoscope.scenario/1, id: t, title: t, duration: 1m, "
+        "fleet: {nodes: 2, gpus_per_node: 4, gpu: L40S, ib_ports_per_node: 0}}"
+    )
+    world = Twin(read_scenario(loads(text), vocabulary()))
+    assert world.advance_to(30) == []
+    readings = Readings(world)
+    assert readings.port["ib_port_state"] == [[], []]
+    assert readings.gpu["gpu_util"] == [[0] * 4] * 2
+    assert world.job_states() == ()

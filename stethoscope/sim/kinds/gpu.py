@@ -99,7 +99,7 @@ class GpuFellOffBus(Kind):
             60.0,
             "node",
             "error: Setting node {node} state to INVALID with "
-            "reason:gres/gpu count reported lower than configured (7 < 8)",
+            "reason:gres/gpu count reported lower than configured ({gpus_left} < {gpus})",
         ),
     )
 
