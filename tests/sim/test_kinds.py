@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -247,3 +248,10 @@ def test_a_bundled_scenario_plays_to_its_end(name: str) -> None:
     world = Twin(played)
     world.advance_to(played.duration_s)
     Readings(world)
+
+
+def test_the_documentation_lists_every_kind_and_parameter() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "simulated-fleet.md").read_text(encoding="utf-8")
+    for name, kind in KINDS.items():
+        row = next(line for line in text.splitlines() if line.startswith(f"| `{name}` |"))
+        assert all(f"`{param}`" in row for param in kind.params)
