@@ -11,6 +11,8 @@ from stethoscope.analysis.peers import group_medians
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Flags, Hold, Ring, Verdicts
 from stethoscope.model.metric import Kind, Metric, Reason, Scope
 from stethoscope.specs.condition import (
+    EXPECTED,
+    OVERDUE,
     Absent,
     Against,
     Combined,
@@ -209,7 +211,7 @@ class Evaluator:
     def _compare(self, leaf: Compare, moment: Moment) -> tuple[Verdicts, Floats]:
         if leaf.aggregate == "last":
             values = moment.values(leaf.metric)
-            return _verdicts(leaf.operator, values, _threshold(leaf, moment)), values
+            return _verdicts(leaf.operator, values, threshold_of(leaf, moment)), values
         ring = self._rings[_ring_key(leaf)]
         if leaf.aggregate in ("min", "max", "avg"):
             values, ages = ring.over(leaf.window_s, moment.mono)
@@ -277,12 +279,15 @@ def _totals(moment: Moment, metric: str) -> Floats:
     return np.where(known, table.since_first[counter].astype(np.float64), np.nan)
 
 
-def _threshold(leaf: Compare, moment: Moment) -> float | Floats:
+def threshold_of(leaf: Compare, moment: Moment) -> float | Floats:
+    """Return what `leaf` compares with: a number, or one for each row of its scope."""
     if isinstance(leaf.threshold, float):
         return leaf.threshold
-    if leaf.threshold == "expected":
-        expected = [np.nan if node.expected_gpus is None else node.expected_gpus for node in moment.snapshot.nodes]
-        return np.array(expected, dtype=np.float64)
+    nodes = moment.snapshot.nodes
+    if leaf.threshold == EXPECTED:
+        return np.array([np.nan if node.expected_gpus is None else node.expected_gpus for node in nodes])
+    if leaf.threshold == OVERDUE:
+        return np.array([5 * node.tick_s + 5 for node in nodes], dtype=np.float64)
     return moment.values(leaf.threshold)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stethoscope.analysis.conditions import matches
+from stethoscope.analysis.conditions import matches, threshold_of
 from stethoscope.analysis.windows import TRUE
 from stethoscope.clock import iso
 from stethoscope.model.finding import Fact
@@ -221,20 +221,14 @@ class Writer:
     def _compared(self, leaf: Compare, value: float | None, row: int) -> Fact:
         metric = self._moment.catalogue[leaf.metric]
         unit = metric.unit if leaf.aggregate == "delta" else None
-        threshold: float | None
-        if isinstance(leaf.threshold, float):
-            threshold = leaf.threshold
-        elif leaf.threshold == "expected":
-            threshold = self._moment.snapshot.nodes[self.node(row)].expected_gpus
-        else:
-            other = self._moment.values(leaf.threshold)[self._own_row(metric.scope, row)]
-            threshold = None if np.isnan(other) else float(other)
-        if threshold is None:
+        limits = threshold_of(leaf, self._moment)
+        limit = limits if isinstance(limits, float) else float(limits[self._own_row(metric.scope, row)])
+        if np.isnan(limit):
             expected = ""
         elif leaf.operator == "has":
-            expected = f"not {quantity(metric, threshold)}"
+            expected = f"not {quantity(metric, limit)}"
         else:
-            expected = f"{_AT_MOST[leaf.operator]} {quantity(metric, threshold, unit)}".strip()
+            expected = f"{_AT_MOST[leaf.operator]} {quantity(metric, limit, unit)}".strip()
         name = leaf.metric if leaf.aggregate == "last" else f"{leaf.metric} {leaf.aggregate} {leaf.window_s:g} s"
         return self._made(name, self._plain(metric, value), expected, row)
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 OPERATORS = (">", ">=", "<", "<=", "==", "!=", "has")
 """`has` is for bit masks: true when any bit of the threshold is set."""
 AGGREGATES = ("every", "last", "delta", "rate", "min", "max", "avg")
+EXPECTED, OVERDUE = "expected", "overdue"
+"""Thresholds that differ from node to node: the GPUs that the fleet file names, and five ticks and five seconds."""
 LATER = ("slope", "stddev")
 PEER_GROUPS = ("model", "name", "node", "fleet")
 TIER_S = {"fast": 5.0, "medium": 30.0, "slow": 60.0, "console": 5.0}
@@ -44,8 +46,8 @@ class Compare:
     metric: str
     operator: str
     threshold: float | str
-    """A number in the metric's unit (a counter's: of its rate, or the count for `delta`), the id of another metric, or
-    `expected` for what the fleet file says of the node."""
+    """A number in the metric's unit (a counter's: of its rate, or the count for `delta`), the id of another metric,
+    EXPECTED or OVERDUE."""
     aggregate: str = "last"
     """last, delta, rate, min, max or avg; `every` is a Held around a `last`."""
     window_s: float = 0.0
@@ -246,7 +248,7 @@ class ConditionReader:
                 if level is None:
                     raise self._loaded.error(f"{metric.id} has no {value} level", *path)
                 return level
-            if value == "expected" and metric.id == "gpu_count":
+            if (metric.id, value) in (("gpu_count", EXPECTED), ("node_data_age", OVERDUE)):
                 return value
         what = 'a number, a rate such as "120/h", warn, critical, or {metric: ...}'
         raise self._loaded.error(f"threshold is {what}", *path)
