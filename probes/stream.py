@@ -26,6 +26,8 @@ PROBE_MARK = "stethoscope-probe"
 CHILD_MARK = "stethoscope-nvml"
 ROOT = os.environ.get("STETHOSCOPE_ROOT", "")
 
+PATIENCE_S = 1.5
+"""So long a frame waits for the driver; a later answer goes out in a line of its own."""
 HUNG_S = 5.0
 """A driver that has not answered for so long is hung."""
 FULL_S = 60.0
@@ -914,6 +916,16 @@ class Gpus:
             notes["nvml_pid"] = str(self.stuck)
         return notes
 
+    def values_now(self):
+        """Return the columns for a line of this moment: while an answer is out, what counts NVLink traffic was not
+        read, which is not the same as standing still."""
+        if self.asked_at is None or self.note or not self.values:
+            return self.values
+        values = dict(self.values)
+        for metric in ("nvlink_rx", "nvlink_tx"):
+            values[metric] = [cell if isinstance(cell, str) else "waiting" for cell in values[metric]]
+        return values
+
     def refuse(self, words, pci_count):
         """Take note of a driver that cannot be asked."""
         self.note = words
@@ -1172,7 +1184,7 @@ class Probe:
             "gpus": self.gpus.identities,
             "ports": self.port_state[0],
             "node": node,
-            "gpu": self.gpus.values,
+            "gpu": self.gpus.values_now(),
             "port": self.port_state[1],
             "notes": notes,
         }
@@ -1246,26 +1258,29 @@ class Probe:
         return False
 
     def tick(self):
-        """Read everything and send it."""
-        now, wall = time.monotonic(), time.time()
+        """Ask the driver, wait for it as long as it is not slow, and send everything."""
         patient = not self.gpus.note and self.gpus.asked_at is None
-        self.gpus.ask(now, self.tick_s)
-        self.host_values = self.host.read(now)
-        self.port_state = self.ports.read()
-        # One line for both when the driver is quick; a late answer gets a line of its own, with its own time.
-        deadline = now + min(0.5, self.tick_s / 2)
+        self.gpus.ask(time.monotonic(), self.tick_s)
+        deadline = time.monotonic() + min(PATIENCE_S, 0.8 * self.tick_s)
         while patient and self.gpus.asked_at is not None and time.monotonic() < deadline:
             self.wait(deadline)
         self.gpus.check(time.monotonic())
         full, self.full_asked = self.full_asked, False
+        self.report(full)
+
+    def report(self, full):
+        """Read the host and send it with what the driver said last. Every line has fresh counters, read at the line's
+        own time: one that is not in a delta did not move."""
+        now, wall = time.monotonic(), time.time()
+        self.host_values = self.host.read(now)
+        self.port_state = self.ports.read()
         self.send_frame(now, wall, full)
 
     def run(self):
         """Print frames for ever."""
         self.say_hello()
-        now, wall = time.monotonic(), time.time()
-        self.host_values, self.port_state = self.host.read(now), self.ports.read()
-        self.send_frame(now, wall, True)
+        now = time.monotonic()
+        self.report(True)
         self.log.open()
         self.gpus.ask(time.monotonic(), self.tick_s)
         self.send_events()
@@ -1293,7 +1308,7 @@ class Probe:
                 self.gpus.ask(now, self.tick_s)
                 answered = answered or noted != self.gpus.note
             if self.gpus.check(now) or answered:
-                self.send_frame(now, time.time(), False)
+                self.report(False)
 
 
 def main():
