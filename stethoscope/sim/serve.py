@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import shutil
 import signal
 import tempfile
@@ -37,6 +38,7 @@ async def serve(
     the fleet serves. Without `fleet_file` the file lies beside the keys, in a private directory that goes with the
     fleet."""
     quiet_logs()
+    _allow_files(3 * scenario.fleet.nodes + 64)
     end = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -59,6 +61,14 @@ async def serve(
         # A fleet that is gone leaves no file that says how to reach it.
         if server.nodes and fleet_file is not None:
             written.unlink(missing_ok=True)
+
+
+def _allow_files(count: int) -> None:
+    """Raise the limit of open files to `count` as far as the system lets us: a listener and two connections a node."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    if soft != resource.RLIM_INFINITY and wanted > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _summary(scenario: Scenario, server: FleetServer) -> str:

@@ -6,8 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from stethoscope.model.metric import Scope
+from stethoscope.sim.columns import PORT_COUNTERS
 from stethoscope.sim.readings import Readings
 from stethoscope.sim.scenarios import vocabulary
 from stethoscope.sim.twin import Twin
@@ -42,6 +45,20 @@ def test_what_a_moment_shows_does_not_depend_on_the_way_to_it(ticks: tuple[float
     said = straight.advance_to(120.0)
     heard = [line for t_s in ticks for line in stepping.advance_to(t_s)]
     assert heard == said
+    assert _bytes(Readings(stepping)) == _bytes(Readings(straight))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.floats(0, 120), max_size=12))
+def test_any_way_to_a_moment_leads_to_the_same_bytes_and_counters_never_fall(moments: list[float]) -> None:
+    straight, stepping = twin(*FAULTS), twin(*FAULTS)
+    straight.advance_to(120.0)
+    before = {metric: stepping.total(metric, 0.0) for metric in PORT_COUNTERS}
+    for t_s in [*sorted(moments), 120.0]:
+        stepping.advance_to(t_s)
+        now = {metric: stepping.total(metric, t_s) for metric in PORT_COUNTERS}
+        assert all((now[metric] >= before[metric]).all() for metric in PORT_COUNTERS)
+        before = now
     assert _bytes(Readings(stepping)) == _bytes(Readings(straight))
 
 
