@@ -90,12 +90,14 @@ class Columns:
     def clear(self, rows: Iterable[int], reason: Reason) -> None:
         """Forget all about the devices of `rows`."""
         at = list(rows)
-        self.mark(at, reason)
+        self.values[:, at] = np.nan
         self.reasons[:, at] = reason
+        self.total_reasons[:, at] = reason
         self.totals[:, at] = 0
         self.since_first[:, at] = 0
         self.since[:, at] = _NEVER
         self.first_at[at] = np.nan
+        self.dirty = True
 
     def mark(self, rows: Sequence[int] | slice, reason: Reason) -> None:
         """Say why the probe gives no value for `rows`; what was counted so far is kept for when it does again."""
