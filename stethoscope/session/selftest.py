@@ -43,13 +43,13 @@ def check_rule(rule: Rule, catalogue: Mapping[str, Metric]) -> Iterator[DataErro
         yield DataError(f"{rule.id}: no test expects a finding", where=rule.where)
     if "none" not in expectations:
         yield DataError(f"{rule.id}: no test says when there must be no finding (expect: none)", where=rule.where)
-    for test in rule.tests:
+    for number, test in enumerate(rule.tests):
         try:
             message = _fails(rule, test, catalogue)
         except ValueError as error:
             message = str(error)
         if message:
-            yield DataError(f'{rule.id}: test "{test.name}": {message}', where=rule.where)
+            yield DataError(f'{rule.id}: test "{test.name}": {message}', where=rule.test_where(number))
 
 
 def _fails(rule: Rule, test: TestSpec, catalogue: Mapping[str, Metric]) -> str | None:

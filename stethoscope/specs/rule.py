@@ -126,8 +126,18 @@ class Rule:
     explains: ExplainsSpec
     actions: tuple[ActionSpec, ...]
     tests: tuple[TestSpec, ...]
-    where: str
-    """`file:line:column`."""
+    file: Loaded
+    path: tuple[str | int, ...]
+    """Where in the file the rule stands."""
+
+    @property
+    def where(self) -> str:
+        """Return `file:line:column` of the rule."""
+        return self.file.where(*self.path)
+
+    def test_where(self, number: int) -> str:
+        """Return `file:line:column` of one of its tests."""
+        return self.file.where(*self.path, "tests", number)
 
 
 def load_rules(
@@ -244,7 +254,8 @@ def _rule(
         explains=spec.explains,
         actions=tuple(spec.action),
         tests=tuple(spec.tests),
-        where=loaded.where(*path),
+        file=loaded,
+        path=path,
     )
 
 

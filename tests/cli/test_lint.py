@@ -1,0 +1,88 @@
+"""`stethoscope lint`: every error with its place, the rules' own tests, and exit codes."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner, Result
+
+from stethoscope.cli.lint import command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def _no_user_configuration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+def lint(*arguments: str) -> tuple[int, Result]:
+    result = CliRunner().invoke(command, list(arguments), standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    return result.return_value, result
+
+
+def with_rule(directory: Path, text: str) -> tuple[int, list[str]]:
+    (directory / "rules").mkdir(exist_ok=True)
+    (directory / "rules" / "made.yaml").write_text(textwrap.dedent(text))
+    code, result = lint("--playbooks", str(directory))
+    return code, result.stdout.splitlines()
+
+
+GOOD = """\
+rule_id: made
+description: made for a test
+severity: P2
+trigger: [{metric: cpu_iowait, operator: ">", threshold: 20, aggregate: last}]
+summary: "waits {{cpu_iowait}}"
+tests:
+- {name: high, series: {cpu_iowait: [1, 40]}, expect: P2, summary: "waits 40 %"}
+- {name: low, series: {cpu_iowait: "3 x5"}, expect: none}
+"""
+
+
+def test_the_bundled_files_are_right() -> None:
+    code, result = lint()
+    assert code == 0
+    assert result.stdout.startswith("61 metrics, 56 root causes, 20 rules, ")
+    assert result.stdout.endswith(": nothing wrong\n")
+
+
+def test_a_rule_of_the_operator_is_counted(tmp_path: Path) -> None:
+    code, lines = with_rule(tmp_path, GOOD)
+    assert code == 0
+    assert ", 21 rules, " in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("change", "place", "message"),
+    [
+        (("threshold: 20", "threshold: 50"), "7:3", 'made: test "high": P2 was expected after the last sample'),
+        (("threshold: 20", "threshold: 2"), "8:3", 'made: test "low": sample 0: P2 where none was expected: waits 3 %'),
+        (("expect: P2", "expect: P1"), "7:3", 'made: test "high": P1 was expected, and the finding is P2'),
+        (('summary: "waits 40 %"', "summary: other"), "7:3", 'made: test "high": the summary is "waits 40 %"'),
+        (("series: {cpu_iowait: [1, 40]}", "series: {cpu_iwait: 1}"), "7:3", 'unknown metric "cpu_iwait"'),
+        (('cpu_iowait: "3 x5"', 'cpu_iowait: "lots x5"'), "8:3", '"lots" is no reason that a probe gives'),
+        (('cpu_iowait: "3 x5"', "node_data_age: 5"), "8:3", "node_data_age is worked out by the console"),
+        (("expect: none", "expect: P2"), "1:1", "made: no test says when there must be no finding"),
+        (("metric: cpu_iowait", "metric: cpu_iwait"), "4:20", 'unknown metric "cpu_iwait"; did you mean "cpu_iowait"?'),
+        (("expect: none", "expect: nothing"), "8:53", "nothing"),
+    ],
+)
+def test_errors(change: tuple[str, str], place: str, message: str, tmp_path: Path) -> None:
+    code, lines = with_rule(tmp_path, GOOD.replace(*change))
+    assert code == 65
+    assert any(line.startswith(f"{tmp_path}/rules/made.yaml:{place}: ") and message in line for line in lines), lines
+
+
+def test_a_rule_without_tests(tmp_path: Path) -> None:
+    code, lines = with_rule(tmp_path, GOOD[: GOOD.index("tests:")])
+    assert code == 65
+    assert lines == [
+        f"{tmp_path}/rules/made.yaml:1:1: made: no test expects a finding",
+        f"{tmp_path}/rules/made.yaml:1:1: made: no test says when there must be no finding (expect: none)",
+    ]
