@@ -111,10 +111,7 @@ class _Owner(asyncssh.SSHClient):
         if target.strict in ("no", "off"):
             self.verified = False
             return True
-        if key in self._known.revoked:
-            self.failure = words.key_revoked(shown)
-            return False
-        if self._known.by_port and (self._known.keys or self._known.authorities):
+        if self._known.by_port and self._known.keys:
             self.failure = words.key_changed(self._known.where, self._known.path, shown)
             return False
         if not self._accept_new or target.known is None:
@@ -322,6 +319,7 @@ class SshDialer:
                     client_certs=[],
                     agent_path=None,
                     agent_forwarding=False,
+                    canonicalize_hostname=False,
                     agent_identities=None,
                     x509_trusted_certs=None,
                     x509_trusted_cert_paths=[],

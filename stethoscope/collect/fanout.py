@@ -147,13 +147,14 @@ class Fanout:
                     self._settle(lane)
 
     async def _end(self, tasks: list[asyncio.Task[None]], running: list[Running], dialer: Dialer) -> None:
-        await asyncio.gather(*tasks, return_exceptions=True)
-        stops = [asyncio.create_task(probe.stop()) for probe in running]
-        if stops:
-            _, late = await asyncio.wait(stops, timeout=STOP_S)
-            for stop in late:
-                stop.cancel()
-            await asyncio.gather(*stops, return_exceptions=True)
+        ends = [*tasks, *(asyncio.create_task(probe.stop()) for probe in running)]
+        done, late = await asyncio.wait(ends, timeout=STOP_S)
+        for end in late:
+            end.cancel()
+        for end in done:
+            # What went wrong on the way out is of no use to anybody.
+            if not end.cancelled():
+                end.exception()
         for probe in running:
             probe.abort()
         await dialer.close()

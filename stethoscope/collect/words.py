@@ -39,6 +39,8 @@ def not_logged_in(error: Exception, where: str) -> LinkFailure:
         text = clean_error(error)
         state = LinkState.REFUSED if "refused" in text.lower() else LinkState.UNREACHABLE
         return LinkFailure(state, f"{where}: {text} (from the jump host)")
+    if isinstance(error, asyncssh.HostKeyNotVerifiable) and "revoked" in str(error):
+        return LinkFailure(LinkState.HOST_KEY_CHANGED, f"{where} shows a key that is marked @revoked: do not trust it")
     if isinstance(error, asyncssh.HostKeyNotVerifiable):
         return LinkFailure(LinkState.HOST_KEY_UNKNOWN, clean_error(error))
     if isinstance(error, asyncssh.ProtocolNotSupported | asyncssh.ProtocolError):
@@ -76,11 +78,6 @@ def key_changed(name: str, path: Path, shown: str) -> LinkFailure:
         LinkState.HOST_KEY_CHANGED,
         f'if the node was reinstalled, remove the old key with: ssh-keygen -R "{name}"{file} (it shows {shown})',
     )
-
-
-def key_revoked(shown: str) -> LinkFailure:
-    """Return what it means that a node shows a key that is marked as revoked."""
-    return LinkFailure(LinkState.HOST_KEY_CHANGED, f"the node shows {shown}, which is marked @revoked: do not trust it")
 
 
 def key_unknown(name: str, shown: str) -> LinkFailure:

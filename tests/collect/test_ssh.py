@@ -136,6 +136,22 @@ async def test_a_host_certificate_is_trusted_through_its_authority(sshds: Callab
         assert (await watcher.live("n1")).verified
 
 
+async def test_a_revoked_key_is_refused(sshd: Sshd) -> None:
+    key = sshd.host_key.with_suffix(".pub").read_text().split()
+    with sshd.known_hosts.open("a") as file:
+        file.write(f"@revoked * {key[0]} {key[1]}\n")
+    async with running(source(sshd.fleet("n1"))) as watcher:
+        link = await watcher.state("n1", LinkState.HOST_KEY_CHANGED)
+    assert "@revoked" in link.detail
+
+
+async def test_an_authority_says_nothing_about_a_plain_key(sshd: Sshd) -> None:
+    authority = sshd.new_key("ca").with_suffix(".pub").read_text().split()
+    sshd.known_hosts.write_text(f"@cert-authority * {authority[0]} {authority[1]}\n")
+    async with running(source(sshd.fleet("n1"))) as watcher:
+        await watcher.state("n1", LinkState.HOST_KEY_UNKNOWN)
+
+
 async def test_a_refused_key_is_tried_once(sshd: Sshd) -> None:
     stranger = sshd.new_key("stranger")
     async with running(source(sshd.fleet("n1", identity_file=str(stranger)))) as watcher:
