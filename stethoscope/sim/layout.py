@@ -51,6 +51,11 @@ class Layout:
             wanted[place.node] = True
         return wanted
 
+    def first_node(self, place: Place) -> int:
+        """Return the first node (by position) that has a part in a place; node 0 where none does (storage)."""
+        nodes = self.ports_at(place).any(axis=1) if place.form == "leaf" else self.nodes_at(place)
+        return int(nodes.argmax())
+
     def gpus_at(self, place: Place) -> npt.NDArray[np.bool_]:
         """Return which GPUs a place stands for."""
         wanted: npt.NDArray[np.bool_] = np.zeros(self.gpu_shape, dtype=np.bool_)

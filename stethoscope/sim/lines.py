@@ -90,17 +90,17 @@ class Writer:
         where: Place,
         at_s: float,
         params: Mapping[str, Value],
-        delay_s: Callable[[int], float] = lambda _: 0.0,
+        delays_s: Mapping[int, float] | None = None,
     ) -> Iterator[Said]:
         """Yield `line` as written because of something at `where`, on each node (by position) with its delay."""
-        gpus = self._layout.gpu_shape[1]
-        index = where.index % gpus if where.form in ("gpu", "rank", "nvlink") else 0
-        for node, gpu in self._writers(line, where.node, index, where.form in ("gpu", "rank", "nvlink")):
-            moment_s = at_s + delay_s(node)
-            values = self._values(where, node, gpu, moment_s)
-            text = _PLACEHOLDER.sub(lambda match, v=values: str(v.get(match[1], params.get(match[1]))), line.text)  # type: ignore[misc]
+        one_gpu = where.form in ("gpu", "rank", "nvlink")
+        index = where.index % self._layout.gpu_shape[1] if one_gpu else 0
+        home = where.node if where.node >= 0 else self._layout.first_node(where)
+        for node, gpu in self._writers(line, home, index, one_gpu):
+            moment_s = at_s + (delays_s or {}).get(node, 0.0)
+            values = {**params, **self._values(where, home, node, gpu, moment_s)}
             rank = self._layout.rank(node, gpu) if line.sink == "job" else None
-            yield Said(moment_s, line.sink, self._layout.nodes[node], rank, text)
+            yield Said(moment_s, line.sink, self._layout.nodes[node], rank, _filled(line.text, values))
 
     def _writers(self, line: Line, node: int, gpu: int, one_gpu: bool) -> Iterator[tuple[int, int]]:
         """Yield (node, GPU) of each writer; of what is not a job's log, nodes write, not ranks."""
@@ -120,10 +120,9 @@ class Writer:
                     continue
                 yield from ((other, one) for one in gpus if line.who == "all" or (other, one) != (node, gpu))
 
-    def _values(self, where: Place, node: int, gpu: int, at_s: float) -> dict[str, object]:
-        """Return the placeholders; those of the cause speak of `where`, those of the writer of (node, gpu)."""
+    def _values(self, where: Place, cause: int, node: int, gpu: int, at_s: float) -> dict[str, object]:
+        """Return the placeholders: of the cause at `where` (on node `cause`), and of the writer (node, gpu)."""
         layout = self._layout
-        cause = where.node
         index = where.index if where.form in ("gpu", "ib", "nvlink") else gpu
         run = next((run for run in self._runs.values() if node in run.job.nodes), None)
         steps = run.steps_at(at_s) if run is not None else 0
@@ -158,3 +157,7 @@ class Writer:
             "ts_torch": f"{wall:%m%d %H:%M:%S.%f}",
             "ts_slurm": f"{wall:%Y-%m-%dT%H:%M:%S}",
         }
+
+
+def _filled(text: str, values: Mapping[str, object]) -> str:
+    return _PLACEHOLDER.sub(lambda match: str(values[match[1]]), text)

@@ -176,7 +176,8 @@ class Twin:
         self._note(*(at_s + delay_s for delay_s in set(delays.values())))
         shown = lines.WATCHDOG if run.by_watchdog else (lines.PEER_CLOSED, lines.PEER_LOST)
         for line, share in zip(shown, (0.5, 0.9), strict=True):
-            for said in self._writer.of_place(line, where, at_s, {}, lambda node, part=share: part * delays[node]):  # type: ignore[misc]
+            spread = {node: share * delay_s for node, delay_s in delays.items()}
+            for said in self._writer.of_place(line, where, at_s, {}, spread):
                 if self.layout.numbers[said.node] not in run.culprits:
                     self._say(said.at_s, _one(said))
         last_s = at_s + max(delays.values()) + 12.0

@@ -28,7 +28,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Effects, float]
     def run(effect: Callable[[Effects, float], None]) -> Twin:
         class Invented(Kind):
             name = "invented"
-            targets = frozenset({"node"})
+            targets = frozenset({"node", "job", "leaf"})
             params = {"eio_after": Param("20s", "s")}  # noqa: RUF012
             lines = (
                 Line("kernel", "eio_after", "others", "eio on {peer_node} because of {node} after {eio_after}"),
@@ -98,6 +98,16 @@ def test_lines_come_at_the_age_that_a_parameter_says_from_whom_they_should(play:
     kernel = [line for line in said if line.sink == "kernel"]
     assert {line.node for line in kernel} == {"gpu-001", "gpu-003", "gpu-004", "gpu-005"}
     assert (kernel[0].at_s, kernel[0].text) == (30.0, "eio on gpu-001 because of gpu-002 after 20.0")
+
+
+@pytest.mark.parametrize(("place", "first"), [("job/7", "gpu-001"), ("leaf/leaf-02-3", "gpu-005")])
+def test_a_cause_that_is_on_no_single_node_speaks_of_its_first(
+    play: Callable[..., Twin], place: str, first: str
+) -> None:
+    play(lambda effects, age_s: None)
+    said = twin(f"at: 10s, fault: invented, where: {place}").advance_to(60)
+    assert [line.rank for line in said if line.text.endswith("all")] == list(range(40))
+    assert f"because of {first} after" in said[-1].text
 
 
 def test_effects_start_at_none(play: Callable[..., Twin]) -> None:
