@@ -116,6 +116,8 @@ class StethoscopeApp(App[None]):
 
     def pull(self) -> None:
         """Give the newest snapshot to the screen in front."""
+        if not self.is_running or not self.screen_stack:
+            return
         screen = self.screen
         if self.session is None:
             if screen is self.fleet_screen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import NamedTuple
 
 
@@ -217,3 +218,7 @@ def markdown() -> str:
         names = ", ".join(f"`{shown(name)}`" for name in key.keys)
         lines.append(f"| {names} | {', '.join(key.where)} | {key.help} | {key.title} |")
     return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(markdown())

@@ -64,6 +64,8 @@ class JitterSession:
                 self._made = self._make(sent)
 
     def _make(self, sent: Iterable[int]) -> FleetSnapshot:
+        import numpy as np
+
         from stethoscope.model.metric import Scope
 
         base = self._base
@@ -76,7 +78,8 @@ class JitterSession:
             for index in sent:
                 part = base.rows(nodes[index], scope)
                 healthy = base.tables[scope].values[:, part.start : part.stop]
-                values[:, part.start : part.stop] = healthy * self._random.normal(1.0, 0.01, healthy.shape)
+                noise = self._random.normal(1.0, 0.01, healthy.shape)
+                values[:, part.start : part.stop] = np.where(healthy > 10, healthy * noise, healthy)
             self._tables[scope] = replace(self._tables[scope], values=values)
         return replace(
             base, nodes=nodes, tables=dict(self._tables), wall=self.clock.wall(), mono=self.clock.monotonic()

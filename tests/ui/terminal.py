@@ -106,7 +106,7 @@ class Terminal:
 
     def settle(self) -> str:
         """Read until nothing more comes for a moment, and return the text."""
-        while self.read(0.4):
+        while self.read(0.2):
             pass
         return self.text
 

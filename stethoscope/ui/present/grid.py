@@ -25,7 +25,6 @@ from stethoscope.ui.present.spans import (
     level_tone,
     pad,
     row_width,
-    to_ascii,
 )
 
 if TYPE_CHECKING:
@@ -235,7 +234,7 @@ class FleetGrid:
         if not layout.spaced:
             row.append(Span(" "))
         if layout.value:
-            row += [gap, *self._number(node.index, layout.value, selected=False)]
+            row += [gap, *self._value(node, layout.value)]
         for scope in LABELS:
             if layout.block(scope):
                 row += [gap, Span(" " * layout.lead(scope)), *self._cells(node, scope, cursor)]
@@ -244,10 +243,16 @@ class FleetGrid:
         if layout.link:
             row += [gap, self._link(node, layout.link)]
         row.append(gap)
-        if what:
-            text = to_ascii(what) if glyphs.degree == "" else what
-            row.append(Span(cut(text, layout.width - layout.before_what, ellipsis), tone))
+        if what and not (layout.link and what == node.link.state.value):
+            row.append(Span(cut(what, layout.width - layout.before_what, ellipsis), tone))
         return tuple(row)
+
+    def _value(self, node: Node, digits: int) -> list[Span]:
+        assert self.assessment is not None
+        fresh = self.assessment.ages[node.index]
+        if fresh is not Level.NORMAL:
+            return [Span(" "), Span(self.glyphs.level(fresh).rjust(digits), level_tone(fresh))]
+        return self._number(node.index, digits, selected=False)
 
     def _cells(self, node: Node, scope: Scope, cursor: Target | None) -> list[Span]:
         assert self.layout is not None

@@ -22,6 +22,7 @@ from stethoscope.ui.present.spans import (
     heat_tone,
     level_tone,
     pad,
+    row_width,
     spread,
     width,
 )
@@ -81,49 +82,68 @@ def count(assessment: Assessment) -> Counts:
 def top_line(assessment: Assessment, wall: float, cells: int, glyphs: Glyphs, *, paused: bool) -> Row:
     """Return the top line: the fleet, how its nodes stand, how old the data is, what was found, and the time."""
     counts = count(assessment)
-    snapshot = assessment.snapshot
-    wide = cells >= _NARROW
-    dot = Span(f" {glyphs.dot} ", Tone.QUIET)
-    row = [Span(" stethoscope  " if wide else " ", Tone.QUIET), Span(snapshot.fleet, Tone.TITLE)]
-    if snapshot.simulated:
-        row.append(Span("  SIMULATED" if wide else " SIM", Tone.PLANNED))
-    nodes, gpus = f"{counts.nodes:,}", f"{counts.gpus:,}"
-    row.append(Span(f"  {nodes} nodes {glyphs.dot} {gpus} GPUs" if wide else f" {nodes}n {gpus}g", Tone.PLAIN))
-    for many, level, word in (
-        (counts.live, Level.NORMAL, "live"),
+    right = [Span(f"{hms(wall)} UTC ", Tone.QUIET)]
+    if paused:
+        right[:0] = [Span(" PAUSED ", Tone.KEY, selected=True), Span("  ")]
+    left = _wide_counts(assessment, counts, glyphs)
+    for lead in (Span(" stethoscope  ", Tone.QUIET), Span(" ")):
+        if row_width((lead, *left, *right)) + 2 <= cells:
+            return spread((lead, *left), tuple(right), cells)
+    right[-1] = Span(f"{hms(wall)} ", Tone.QUIET)
+    return spread((Span(" "), *_short_counts(assessment, counts, glyphs)), tuple(right), cells)
+
+
+def _states(counts: Counts) -> list[tuple[int, Level, str]]:
+    states = [
         (counts.hung, Level.HUNG, "hung"),
         (counts.lost, Level.LOST, "lost"),
         (counts.stale, Level.STALE, "stale"),
         (counts.pending, Level.MISSING, "connecting"),
-    ):
-        if not many and level is not Level.NORMAL:
-            continue
-        text = f"{many:,} {word}" if wide or level is Level.NORMAL else f"{glyphs.level(level)}{many:,}"
-        row += [
-            dot if wide or level is Level.NORMAL else Span(" "),
-            Span(text, Tone.PLAIN if level is Level.NORMAL else level_tone(level)),
-        ]
+    ]
+    return [state for state in states if state[0]]
+
+
+def _found(counts: Counts) -> list[Level]:
+    return [level for level in (Level.CRITICAL, Level.WARNING, Level.PLANNED) if counts.findings[level]]
+
+
+def _age_text(age_s: float) -> str:
+    # Whole seconds, rounded up: tenths would only flicker.
+    return f"{max(1, int(age_s + 0.999))} s"
+
+
+def _wide_counts(assessment: Assessment, counts: Counts, glyphs: Glyphs) -> list[Span]:
+    snapshot = assessment.snapshot
+    row = [Span(snapshot.fleet, Tone.TITLE)]
+    if snapshot.simulated:
+        row.append(Span("  SIMULATED", Tone.PLANNED))
+    dot = f" {glyphs.dot} "
+    gpus = f"{dot}{counts.gpus:,} GPUs" if counts.gpus else ""
+    nodes = "1 node" if counts.nodes == 1 else f"{counts.nodes:,} nodes"
+    row.append(Span(f"  {nodes}{gpus}{dot}{counts.live:,} live", Tone.PLAIN))
+    for many, level, word in _states(counts):
+        row += [Span(dot, Tone.QUIET), Span(f"{many:,} {word}", level_tone(level))]
     if counts.age_s is not None:
-        # Whole seconds, rounded up: tenths would only flicker.
-        age = f"{max(1, int(counts.age_s + 0.999))} s"
-        row.append(Span(f"   data {age}" if wide else f" {glyphs.dot} {age}", Tone.QUIET))
-    found = [level for level in (Level.CRITICAL, Level.WARNING, Level.PLANNED) if counts.findings[level]]
-    if found:
-        row.append(Span("   " if wide else f" {glyphs.dot}", Tone.QUIET))
-        row += [
-            Span(
-                f" {glyphs.level(level)} {counts.findings[level]}"
-                if wide
-                else f" {glyphs.level(level)}{counts.findings[level]}",
-                level_tone(level),
-            )
-            for level in found
-        ]
-    right = [Span(f"{hms(wall)} UTC " if wide else f"{hms(wall)} ", Tone.QUIET)]
-    if paused:
-        right.insert(0, Span(" PAUSED ", Tone.KEY, selected=True))
-        right.insert(1, Span("  "))
-    return spread(tuple(row), tuple(right), cells)
+        row.append(Span(f"   data {_age_text(counts.age_s)}", Tone.QUIET))
+    row.append(Span("  "))
+    row += [Span(f"  {glyphs.level(level)} {counts.findings[level]}", level_tone(level)) for level in _found(counts)]
+    return row
+
+
+def _short_counts(assessment: Assessment, counts: Counts, glyphs: Glyphs) -> list[Span]:
+    snapshot = assessment.snapshot
+    row = [Span(cut(snapshot.fleet, 16, glyphs.ellipsis), Tone.TITLE)]
+    if snapshot.simulated:
+        row.append(Span(" SIM", Tone.PLANNED))
+    gpus = f" {counts.gpus}g" if counts.gpus else ""
+    row.append(Span(f" {counts.nodes}n{gpus} {glyphs.dot} {counts.live} live", Tone.PLAIN))
+    row += [Span(f" {glyphs.level(level)}{many}", level_tone(level)) for many, level, _ in _states(counts)]
+    if counts.age_s is not None:
+        row.append(Span(f" {glyphs.dot} {_age_text(counts.age_s)}", Tone.QUIET))
+    if found := _found(counts):
+        row.append(Span(f" {glyphs.dot}", Tone.QUIET))
+        row += [Span(f" {glyphs.level(level)}{counts.findings[level]}", level_tone(level)) for level in found]
+    return row
 
 
 def legend_line(grid: FleetGrid, cells: int) -> Row:
@@ -137,14 +157,16 @@ def legend_line(grid: FleetGrid, cells: int) -> Row:
         row.append(Span(f" {number(grid.scale.high / grid.divisor)}", Tone.QUIET))
     options = grid.options
     right = []
+    signs = (Level.WARNING, Level.CRITICAL, Level.STALE, Level.MISSING, Level.HUNG, Level.LOST)
     if wide:
-        signs = (Level.WARNING, Level.CRITICAL, Level.STALE, Level.MISSING, Level.HUNG, Level.LOST)
         right += [Span(f"{glyphs.level(level)} {WORDS[level]}   ", Tone.QUIET) for level in signs]
     order = {"worst": "worst first", "name": "by name", "value": "by value"}[options.sort]
     right.append(Span(order, Tone.QUIET))
     if options.filter:
         right += [Span("   filter " if wide else "  /", Tone.QUIET), Span(options.filter, Tone.STRONG)]
     right.append(Span(" "))
+    if row_width((*row, *right)) + 2 > cells:
+        right = right[len(signs) if wide else 0 :]
     return spread(tuple(row), tuple(right), cells)
 
 

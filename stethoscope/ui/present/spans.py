@@ -74,18 +74,16 @@ class Glyphs(NamedTuple):
     dash: str
     up: str
     down: str
-    degree: str
-    column: str
 
     def level(self, level: int) -> str:
         """Return the glyph of a level."""
         return self.levels[level]
 
 
-UNICODE = Glyphs("·?•~▲–‖✖", "░░▒▒▓▓██", "─", "·", "…", "–", "↑", "↓", "°", "│")
-ASCII = Glyphs(".?o~!-#X", "01234567", "-", "-", "~", "-", "^", "v", "", "|")
+UNICODE = Glyphs("·?•~▲–‖✖", "░░▒▒▓▓██", "─", "·", "…", "–", "↑", "↓")
+ASCII = Glyphs(".?o~!-#X", "01234567", "-", "-", "~", "-", "^", "v")
 _TO_ASCII = str.maketrans(
-    {"·": "-", "…": "~", "–": "-", "−": "-", "→": ">", "°": " ", "─": "-", "‖": "#", "✖": "X", "▲": "!"}
+    {"·": "-", "…": "~", "–": "-", "−": "-", "→": ">", "─": "-", "‖": "#", "✖": "X", "▲": "!", "•": "o"}
 )
 
 
@@ -163,5 +161,6 @@ def plain(row: Row) -> str:
 
 
 def to_ascii(text: str) -> str:
-    """Return `text` with the signs that the program itself uses replaced by ASCII ones; other scripts stay."""
-    return text.translate(_TO_ASCII)
+    """Return `text` of the same width with the signs that the program itself uses replaced by ASCII ones; other
+    scripts stay."""
+    return text.replace("°C", "C ").translate(_TO_ASCII)

@@ -71,12 +71,13 @@ def matching(choices: Sequence[Choice], wanted: str) -> list[Choice]:
     """Return the choices that contain every word of `wanted`, those that begin with one first."""
     words = wanted.lower().split()
     found = []
-    for place, (title, explanation, _) in enumerate(choices):
+    for place, (title, explanation, name) in enumerate(choices):
         low = title.lower()
+        beside = f"{name} {explanation}".lower()
         if all(word in low for word in words):
             starts = sum(part.startswith(word) for word in words for part in low.split())
             found.append((0, -starts, place))
-        elif words and all(word in low or word in explanation.lower() for word in words):
+        elif words and all(word in low or word in beside for word in words):
             found.append((1, 0, place))
     return [choices[place] for _, _, place in sorted(found)]
 

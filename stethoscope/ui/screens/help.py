@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.screen import Screen
@@ -32,34 +33,34 @@ _SIGNS: tuple[tuple[Level, str, str], ...] = (
 )
 
 
-def help_rows(glyphs: Glyphs) -> list[Row]:
-    """Return the text of the help screen."""
+def help_rows(glyphs: Glyphs, cells: int) -> list[Row]:
+    """Return the text of the help screen, wrapped to `cells`."""
     rows: list[Row] = [(Span(" Keys", Tone.STRONG),)]
     for where, title in (("fleet", "on the fleet"), ("node", "on a node"), ("everywhere", "everywhere")):
         rows += [(), (Span(f"   {title}", Tone.QUIET),)]
         for key in KEYS:
             if where in key.where:
                 names = "  ".join(shown(name) for name in key.keys)
-                rows.append((Span(f"   {pad(names, 24)}", Tone.KEY), Span(key.help, Tone.PLAIN)))
+                for place, text in enumerate(wrap(key.help, max(20, cells - _HELP - 1))):
+                    rows.append((Span(pad("" if place else f"   {names}", _HELP), Tone.KEY), Span(text, Tone.PLAIN)))
     rows += [(), (Span(" Signs", Tone.STRONG),), ()]
     for level, word, meaning in _SIGNS:
-        rows.append((Span(f"   {glyphs.level(level)} {pad(word, 22)}", level_tone(level)), Span(meaning, Tone.PLAIN)))
+        sign = pad(f"   {glyphs.level(level)} {word}", _HELP)
+        for place, text in enumerate(wrap(meaning, max(20, cells - _HELP - 1))):
+            rows.append((Span("".ljust(_HELP) if place else sign, level_tone(level)), Span(text, Tone.PLAIN)))
     scale = [Span("   ")] + [Span(glyphs.heat[step], heat_tone(step)) for step in range(HEAT_LEVELS)]
-    rows += [
-        (),
-        (
-            *scale,
-            Span(pad("", 16)),
-            Span("magnitude, from the low to the high end of the scale above the grid", Tone.PLAIN),
-        ),
-    ]
+    rows += [(), (*scale, Span(pad("", _HELP - 3 - HEAT_LEVELS)), Span("magnitude, low to high", Tone.PLAIN))]
     notes = (
         "A number brighter than its neighbours differs from its peers; one with a sign is wrong.",
         "Ages are rounded up to the interval at which a node sends: a healthy row stands still.",
         "Rates are over the last interval. A counter that went back or stands at its end has no rate.",
     )
-    rows += [(), *((Span(f"   {note}", Tone.QUIET),) for note in notes)]
+    rows.append(())
+    rows += [(Span(f"   {text}", Tone.QUIET),) for note in notes for text in wrap(note, max(20, cells - 4))]
     return rows
+
+
+_HELP = 27
 
 
 class HelpScreen(Screen[None]):
@@ -91,6 +92,6 @@ class HelpScreen(Screen[None]):
 
     def _draw(self) -> None:
         cells, glyphs = self.size.width or 80, self._owner.glyphs
-        self.query_one(RowsView).show(help_rows(glyphs))
+        self.query_one(RowsView).show(help_rows(glyphs, cells))
         self.query_one("#rule-bottom", Lines).show([rule(cells, glyphs)])
         self.query_one("#keys", Lines).show([footer([("escape", "back"), ("up down", "scroll")], cells)])

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
+from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.strip import Strip
 from textual.widget import Widget
 
 from stethoscope.text import clean
+from stethoscope.ui.present.spans import ASCII, to_ascii
 from stethoscope.ui.theme import palette
 
 if TYPE_CHECKING:
@@ -22,13 +24,19 @@ if TYPE_CHECKING:
     from stethoscope.ui.present.spans import Row
 
 
+class PlainBar(ScrollBarRender):
+    """A scroll bar of whole cells: no character that a poor terminal would miss, and no byte more than needed."""
+
+    VERTICAL_BARS: ClassVar[list[str]] = [" "]
+
+
+ScrollBar.renderer = PlainBar
+
+
 def strip_of(row: Row, cells: int, app: App[object]) -> Strip:
     """Return the strip of a row, filled with background or cut to `cells`."""
     plain, selected, blank = palette(app)
-    return _strip(row, cells, plain, selected, blank)
-
-
-def _strip(row: Row, cells: int, plain: list[Style], selected: list[Style], blank: Style) -> Strip:
+    ascii_only = getattr(app, "glyphs", None) is ASCII
     segments: list[Segment] = []
     last_style: Style | None = None
     run: list[str] = []
@@ -38,6 +46,8 @@ def _strip(row: Row, cells: int, plain: list[Style], selected: list[Style], blan
             # Everything remote was cleaned when it was parsed; what is not printable here is a defect that must not
             # reach a terminal.
             text = clean(text)
+        if ascii_only and not text.isascii():
+            text = to_ascii(text)
         if style is last_style:
             run.append(text)
             continue
