@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import asyncssh
@@ -14,11 +13,12 @@ from asyncssh.kex import get_default_kex_algs
 from asyncssh.public_key import get_default_certificate_algs, get_default_public_key_algs
 
 from stethoscope.collect import words
-from stethoscope.collect.hostkeys import SSH_PORT, HostKeys, Known, KnownHosts
+from stethoscope.collect.hostkeys import Known
+from stethoscope.collect.jump import Jumps, Opened, Via
 from stethoscope.collect.keys import KeyRing
 from stethoscope.collect.link import Ending, LinkFailure, NodeLink, Running, clean_error
 from stethoscope.collect.resolve import Resolver
-from stethoscope.collect.sshconfig import ConfigFiles, NodeConfig
+from stethoscope.collect.target import Target, Targets
 from stethoscope.model.frame import LinkState
 from stethoscope.text import clean
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stethoscope.collect.program import Program
+    from stethoscope.collect.sshconfig import NodeConfig
     from stethoscope.specs.fleet import FleetNode
 
 BANNER_S = 8.0
@@ -33,9 +34,6 @@ BANNER_S = 8.0
 LOGIN_S = 30.0
 """Longest wait for key exchange and login; PAM with a directory service behind it takes its time."""
 KEEPALIVE_S = 15.0
-MAX_HOPS = 8
-JUMP_PAUSE_S = 5.0
-"""A jump host that could not be reached is not tried again for each of the nodes behind it."""
 
 
 def _first(wanted: Sequence[str], default: Sequence[bytes]) -> list[str]:
@@ -56,32 +54,10 @@ class _Options(asyncssh.SSHClientConnectionOptions):
         self.kwargs = {}
 
 
-@dataclass(slots=True)
-class _Target:
-    """Where one connection goes, all sources of settings taken together."""
-
-    config: NodeConfig
-    name: str
-    host: str
-    port: int
-    user: str
-    identity_file: str | None
-    jump: str | None
-    known: KnownHosts | None
-    """None when the user's configuration turned the check of host keys off."""
-    names: tuple[str, ...]
-    strict: str
-
-    @property
-    def where(self) -> str:
-        """Return the place for people."""
-        return self.host if self.port == SSH_PORT else f"{self.host}:{self.port}"
-
-
 class _Owner(asyncssh.SSHClient):
     """Decides about one host key and remembers what the server wanted."""
 
-    def __init__(self, target: _Target, *, accept_new: bool) -> None:
+    def __init__(self, target: Target, *, accept_new: bool) -> None:
         self._target = target
         self._accept_new = accept_new
         self._known = Known() if target.known is None else target.known.match(target.names, target.port)
@@ -213,18 +189,19 @@ class SshDialer:
         """Start `program` on each node; `ssh_config` replaces the usual configuration files, as `ssh -F` does."""
         self._program = program
         self._accept_new = accept_new
-        self._configs = ConfigFiles(ssh_config)
-        self._host_keys = HostKeys()
+        self._targets = Targets(ssh_config)
         self._keys = KeyRing()
         self._resolver = Resolver()
-        self._jumps: dict[str, _Jump] = {}
-        self._payload: bytes | None = None
+        self._jumps = Jumps(self._connect_hop)
+        self._payload: asyncio.Task[bytes] | None = None
 
     async def dial(self, link: NodeLink, nonce: str) -> Running:
         """Connect to the link's node and start the probe there."""
         node = cast("FleetNode", link.node)
-        target = self._target(node)
-        connection, owner, verified = await self._connect(target, MAX_HOPS)
+        if self._payload is None:
+            # Made beside the first connection, once: the first time it takes a while.
+            self._payload = asyncio.create_task(asyncio.to_thread(self._program.payload))
+        connection, owner, verified = await self._connect(self._targets.node(node), ())
         try:
             return await self._start(connection, owner, link, nonce, verified=verified)
         except BaseException:
@@ -233,16 +210,15 @@ class SshDialer:
 
     async def close(self) -> None:
         """Close the jump hosts' connections and the agent's."""
-        for jump in self._jumps.values():
-            jump.close()
+        self._jumps.close()
         await self._keys.close()
 
     async def _start(
         self, connection: asyncssh.SSHClientConnection, owner: _Owner, link: NodeLink, nonce: str, *, verified: bool
     ) -> Running:
         command = self._program.command(nonce, link.node.tick_s)
-        if self._payload is None:
-            self._payload = self._program.payload()
+        assert self._payload is not None
+        payload = await asyncio.shield(self._payload)
         try:
             async with asyncio.timeout(LOGIN_S):
                 channel, session = await connection.create_session(
@@ -255,44 +231,19 @@ class SshDialer:
         except (asyncssh.Error, OSError, TimeoutError) as error:
             raise LinkFailure(LinkState.CLOSED, f"the server started no command: {clean_error(error)}") from None
         with suppress(OSError, asyncssh.Error):
-            channel.write(self._payload)
+            channel.write(payload)
         return _SshProbe(connection, channel, cast("_ProbeSession", session), owner, verified=verified)
 
-    def _target(self, node: FleetNode) -> _Target:
-        try:
-            config = self._configs.evaluate(node.name, node.user, node.port)
-        except (OSError, ValueError) as error:
-            raise LinkFailure(LinkState.ERROR, f"SSH configuration: {clean_error(error)}") from None
-        if node.address is not None:
-            config.put("Hostname", node.address)
-        host = config.text("Hostname") or node.name
-        alias = config.text("HostKeyAlias")
-        strict = (config.text("StrictHostKeyChecking") or "ask").lower()
-        user_files = [node.known_hosts] if node.known_hosts is not None else config.texts("UserKnownHostsFile")
-        known = None
-        if user_files != []:
-            known = self._host_keys.files(user_files, config.texts("GlobalKnownHostsFile"))
-        port = config.get("Port", SSH_PORT)
-        return _Target(
-            config=config,
-            name=node.name,
-            host=host,
-            port=port if isinstance(port, int) else SSH_PORT,
-            user=config.text("User") or self._configs.local_user,
-            identity_file=node.identity_file,
-            jump=node.jump if node.jump is not None else config.text("ProxyJump"),
-            known=known,
-            names=(alias,) if alias else (host, node.name) if node.address is not None else (host,),
-            strict=strict,
-        )
-
-    async def _connect(self, target: _Target, hops: int) -> tuple[asyncssh.SSHClientConnection, _Owner, bool]:
+    async def _connect(self, target: Target, via: Via) -> tuple[asyncssh.SSHClientConnection, _Owner, bool]:
         """Return a connection with its login done, and whether every host key on the way was checked."""
-        tunnel, tunnel_verified = await self._tunnel(target, hops)
+        tunnel, tunnel_verified = None, True
+        if target.jump:
+            tunnel, tunnel_verified = await self._jumps.connection(target.jump, via)
+        proxied = tunnel is None and target.config.text("ProxyCommand") is not None
         keys = await self._keys.keys(target.config, target.identity_file)
         owner = _Owner(target, accept_new=self._accept_new or target.strict == "accept-new")
         sock = None
-        if tunnel is None and not target.config.text("ProxyCommand"):
+        if tunnel is None and not proxied:
             family = target.config.get("AddressFamily", socket.AF_UNSPEC)
             sock = await self._resolver.connect(target.host, target.port, family if isinstance(family, int) else 0)
         options: dict[str, Any] = {}
@@ -302,7 +253,9 @@ class SshDialer:
             options["kex_algs"] = _KEX
         if target.config.get("HostKeyAlgorithms") is None:
             options["server_host_key_algs"] = owner.host_key_algorithms()
-        mute = asyncio.get_running_loop().call_later(BANNER_S, _drop_mute, owner, target.where)
+        # What a proxy command does before it connects may take its time.
+        mute_s = LOGIN_S if proxied else BANNER_S
+        mute = asyncio.get_running_loop().call_later(mute_s, _drop_mute, owner, target.where)
         try:
             async with asyncio.timeout(LOGIN_S):
                 connection = await asyncssh.connect(
@@ -343,70 +296,9 @@ class SshDialer:
             raise owner.failure
         return connection, owner, owner.verified and tunnel_verified
 
-    async def _tunnel(self, target: _Target, hops: int) -> tuple[asyncssh.SSHClientConnection | None, bool]:
-        if not target.jump or target.jump == "none":
-            return None, True
-        if hops == 0:
-            raise LinkFailure(LinkState.ERROR, f"more than {MAX_HOPS} jump hosts one behind the other")
-        jump = self._jumps.get(target.jump)
-        if jump is None:
-            jump = self._jumps[target.jump] = _Jump(self, target.jump)
-        return await jump.connection(hops - 1)
-
-    async def connect_hop(self, text: str, before: str, hops: int) -> tuple[asyncssh.SSHClientConnection, bool]:
-        """Connect to the jump host `text` (`[user@]host[:port]`) through the jump hosts `before`, if any."""
-        from stethoscope.specs.fleet import FleetNode
-
-        user, host, port = parse_hop(text)
-        target = self._target(FleetNode(host, user=user, port=port, jump=before or None))
-        connection, _, verified = await self._connect(target, hops)
+    async def _connect_hop(self, text: str, before: str, via: Via) -> Opened:
+        connection, _, verified = await self._connect(self._targets.hop(text, before), via)
         return connection, verified
-
-
-class _Jump:
-    """One chain of jump hosts with one connection for all the nodes behind it."""
-
-    def __init__(self, dialer: SshDialer, text: str) -> None:
-        self._dialer = dialer
-        self._before, _, self._last = text.rpartition(",")
-        self._lock = asyncio.Lock()
-        self._open: asyncssh.SSHClientConnection | None = None
-        self._verified = True
-        self._failure: LinkFailure | None = None
-        self._failed_at = 0.0
-
-    async def connection(self, hops: int) -> tuple[asyncssh.SSHClientConnection, bool]:
-        """Return the connection, opened if it is not open."""
-        async with self._lock:
-            if self._open is not None and not self._open.is_closed():
-                return self._open, self._verified
-            now = asyncio.get_running_loop().time()
-            if self._failure is None or now - self._failed_at > JUMP_PAUSE_S:
-                self._failure = None
-                try:
-                    self._open, self._verified = await self._dialer.connect_hop(self._last, self._before, hops)
-                except LinkFailure as failure:
-                    self._failure = LinkFailure(failure.state, f"jump host {self._last}: {failure.detail}")
-                    self._failed_at = asyncio.get_running_loop().time()
-                else:
-                    return self._open, self._verified
-            raise LinkFailure(self._failure.state, self._failure.detail)
-
-    def close(self) -> None:
-        if self._open is not None:
-            self._open.abort()
-
-
-def parse_hop(text: str) -> tuple[str | None, str, int | None]:
-    """Return user, host and port of a jump host as `ssh -J` takes it; LinkFailure when it is none."""
-    user, at, place = text.strip().removeprefix("ssh://").rpartition("@")
-    host, colon, port = place.rpartition(":")
-    if not colon or (":" in host and not host.startswith("[")):
-        host, port = place, ""
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or (port and not port.isdigit()):
-        raise LinkFailure(LinkState.ERROR, f'"{text}" is not a jump host: write user@host:port')
-    return (user if at else None), host, int(port) if port else None
 
 
 def _drop_mute(owner: _Owner, where: str) -> None:

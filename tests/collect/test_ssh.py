@@ -313,6 +313,22 @@ async def test_a_jump_host_that_is_down_is_named(sshd: Sshd) -> None:
     assert link.detail.startswith("jump host 127.0.0.1:")
 
 
+async def test_a_jump_host_for_all_hosts_is_not_its_own(sshd: Sshd) -> None:
+    sshd.config.write_text(
+        f"Host *\n  ProxyJump {USER}@127.0.0.1:{sshd.port}\n  IdentityFile {sshd.identity}\n"
+        f"  UserKnownHostsFile {sshd.known_hosts}\n"
+    )
+    async with running(source(sshd.fleet("n1"), ssh_config=str(sshd.config))) as watcher:
+        await watcher.live("n1")
+
+
+async def test_jump_hosts_in_a_circle_are_an_error(sshd: Sshd) -> None:
+    sshd.config.write_text("Host n1\n  ProxyJump a\nHost a\n  ProxyJump b\nHost b\n  ProxyJump a\n")
+    async with running(source(sshd.fleet("n1"), ssh_config=str(sshd.config))) as watcher:
+        link = await watcher.state("n1", LinkState.ERROR)
+    assert "lead back to a" in link.detail
+
+
 async def test_the_configuration_of_ssh_is_honoured(sshd: Sshd) -> None:
     sshd.config.write_text(
         textwrap.dedent(f"""\

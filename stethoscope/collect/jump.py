@@ -1,0 +1,75 @@
+"""Jump hosts: one connection each, shared by all the nodes behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from stethoscope.collect.link import LinkFailure
+from stethoscope.model.frame import LinkState
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    import asyncssh
+
+Opened = tuple["asyncssh.SSHClientConnection", bool]
+"""A connection with its login done, and whether every host key on the way was checked."""
+Via = tuple[str, ...]
+"""The jumps that are being opened on the way to a node."""
+
+JUMP_PAUSE_S = 5.0
+"""A jump host that could not be reached is not tried again for each of the nodes behind it."""
+
+
+class Jumps:
+    """The connections to all jump hosts; `connect` opens one, given its name, those before it, and the way so far."""
+
+    def __init__(self, connect: Callable[[str, str, Via], Awaitable[Opened]]) -> None:
+        """Open nothing yet."""
+        self._connect = connect
+        self._by_text: dict[str, _Jump] = {}
+
+    async def connection(self, text: str, via: Via) -> Opened:
+        """Return the connection to the last host of `text` (as for `ssh -J`), opened if it is not open."""
+        if text in via:
+            raise LinkFailure(LinkState.ERROR, f"the jump hosts {', '.join(via)} lead back to {text}")
+        if text not in self._by_text:
+            self._by_text[text] = _Jump(text)
+        return await self._by_text[text].connection(self._connect, (*via, text))
+
+    def close(self) -> None:
+        """Close all connections."""
+        for jump in self._by_text.values():
+            jump.close()
+
+
+class _Jump:
+    """One chain of jump hosts."""
+
+    def __init__(self, text: str) -> None:
+        self._before, _, self._last = text.rpartition(",")
+        self._lock = asyncio.Lock()
+        self._open: Opened | None = None
+        self._failure: LinkFailure | None = None
+        self._failed_at = 0.0
+
+    async def connection(self, connect: Callable[[str, str, Via], Awaitable[Opened]], via: Via) -> Opened:
+        async with self._lock:
+            if self._open is not None and not self._open[0].is_closed():
+                return self._open
+            now = asyncio.get_running_loop().time()
+            if self._failure is None or now - self._failed_at > JUMP_PAUSE_S:
+                try:
+                    self._open = await connect(self._last, self._before, via)
+                except LinkFailure as failure:
+                    self._failure = LinkFailure(failure.state, f"jump host {self._last}: {failure.detail}")
+                    self._failed_at = asyncio.get_running_loop().time()
+                else:
+                    self._failure = None
+                    return self._open
+            raise LinkFailure(self._failure.state, self._failure.detail)
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open[0].abort()
