@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stethoscope.analysis.peers import group_medians
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Flags, Hold, Ring, Verdicts
 from stethoscope.model.metric import Kind, Metric, Reason, Scope
 from stethoscope.specs.condition import (
@@ -28,9 +27,9 @@ from stethoscope.specs.condition import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from stethoscope.analysis.layout import Layout
+    from stethoscope.analysis.moment import Moment
     from stethoscope.model.event import LogEvent
-    from stethoscope.model.fleet import FleetSnapshot, Floats, Table
+    from stethoscope.model.fleet import Floats
 
 SINGLE_LOOK_S = 3.0
 """With two frames 5 s apart, looked at once a second, nothing can be relied on to be seen for longer than this."""
@@ -41,84 +40,6 @@ _OPERATORS: dict[str, Callable[[Any, Any], Flags]] = {
     ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip
 _NO_ANSWER = (Reason.WAITING, Reason.UNREACHABLE)
-
-
-class Moment:
-    """One snapshot, with what every condition asks of it worked out once."""
-
-    def __init__(self, snapshot: FleetSnapshot, layout: Layout, catalogue: Mapping[str, Metric]) -> None:
-        """Take `now` from the snapshot."""
-        self.snapshot = snapshot
-        self.layout = layout
-        self.catalogue = catalogue
-        self.wall, self.mono = snapshot.wall, snapshot.mono
-        nodes = snapshot.nodes
-        frame = np.array([np.nan if node.frame_mono is None else node.frame_mono for node in nodes], dtype=np.float64)
-        tick = np.array([node.tick_s for node in nodes], dtype=np.float64)
-        self.fresh = np.nan_to_num(self.mono - frame, nan=np.inf) <= 3 * tick + 1
-        """Whether what a node said last still stands for now."""
-        self._xids: dict[int, list[LogEvent]] | None = None
-        self._medians: dict[tuple[str, str], Floats] = {}
-
-    def table(self, metric: str) -> tuple[Table, int | None]:
-        """Return the table of a metric and its column, None when this fleet's tables do not have it."""
-        table = self.snapshot.tables[self.catalogue[metric].scope]
-        return table, table.index.get(metric)
-
-    def rows(self, scope: Scope) -> int:
-        """Return the number of rows of a scope."""
-        return len(self.layout.owner[scope])
-
-    def spread(self, array: Any, scope: Scope) -> Any:
-        """Return an array by node as one by the rows of `scope`; rows of no node take the last node's value and are
-        never asked for."""
-        return array if scope is Scope.NODE else array[self.layout.owner[scope]]
-
-    def seen(self, metric: str) -> Flags:
-        """Return which rows of the metric's scope have answers that stand for now."""
-        scope = self.catalogue[metric].scope
-        owned = self.layout.owner[scope] >= 0
-        if self.catalogue[metric].tier == "console":
-            return owned
-        fresh: Flags = self.spread(self.fresh, scope)
-        return owned & fresh
-
-    def values(self, metric: str) -> Floats:
-        """Return the values of a metric in its shown unit (a counter's rate), NaN where there is none that stands."""
-        table, column = self.table(metric)
-        if column is None:
-            return np.full(self.rows(table.scope), np.nan)
-        known = (table.reasons[column] == Reason.PRESENT) & self.seen(metric)
-        scale = self.catalogue[metric].rate_scale if self.catalogue[metric].kind is Kind.COUNTER else 1.0
-        return np.where(known, table.values[column] * scale, np.nan)
-
-    def medians(self, metric: str, of: str) -> Floats:
-        """Return for each row the median of its peers."""
-        key = (metric, of)
-        if key not in self._medians:
-            groups = self.layout.groups(self.catalogue[metric].scope, of)
-            self._medians[key] = group_medians(self.values(metric), groups)
-        return self._medians[key]
-
-    def xids(self) -> dict[int, list[LogEvent]]:
-        """Return the Xid lines of the kernel logs by row of the GPU that they name."""
-        if self._xids is None:
-            self._xids = {}
-            for event in self.snapshot.events:
-                row = self._gpu_row(event) if event.xid is not None else None
-                if row is not None:
-                    self._xids.setdefault(row, []).append(event)
-        return self._xids
-
-    def _gpu_row(self, event: LogEvent) -> int | None:
-        index = self.snapshot.by_name.get(event.node)
-        if index is None or not event.pci:
-            return None
-        node = self.snapshot.nodes[index]
-        for position, gpu in enumerate(node.gpus):
-            if gpu.pci.startswith(event.pci):
-                return node.gpu_first + position
-        return None
 
 
 class Evaluator:
@@ -170,7 +91,7 @@ class Evaluator:
         self._leaves.clear()
         self._results.clear()
         for (metric, keep), ring in self._rings.items():
-            ring.put(_totals(moment, metric) if keep == "total first" else moment.values(metric), moment.mono)
+            ring.put(moment.totals(metric) if keep == "total first" else moment.values(metric), moment.mono)
 
     def verdicts(self, condition: Condition, scope: Scope, moment: Moment) -> Verdicts:
         """Return the verdict of each row of `scope`."""
@@ -223,7 +144,7 @@ class Evaluator:
         metric = self._catalogue[leaf.metric]
         then, ages = ring.oldest(leaf.window_s, moment.mono)
         counter = metric.kind is Kind.COUNTER
-        change = (_totals(moment, leaf.metric) if counter else moment.values(leaf.metric)) - then
+        change = (moment.totals(leaf.metric) if counter else moment.values(leaf.metric)) - then
         change[~(ages > 0)] = np.nan
         scale = metric.rate_scale if counter else 1.0
         if leaf.aggregate == "delta":
@@ -261,22 +182,6 @@ def shortened_s(held: Held) -> float:
 def _ring_key(leaf: Compare) -> tuple[str, str]:
     keep = {"min": "min", "max": "max", "avg": "last"}.get(leaf.aggregate, "total first")
     return leaf.metric, keep
-
-
-def _totals(moment: Moment, metric: str) -> Floats:
-    """Return what a counter has counted since its first reading, NaN where it is not known; of a gauge its value."""
-    if moment.catalogue[metric].kind is not Kind.COUNTER:
-        return moment.values(metric)
-    table, column = moment.table(metric)
-    counter = table.counter_index.get(metric)
-    if column is None or counter is None:
-        return np.full(moment.rows(table.scope), np.nan)
-    known = (
-        (table.total_reasons[counter] == Reason.PRESENT)
-        & (table.reasons[column] != Reason.SATURATED)
-        & moment.seen(metric)
-    )
-    return np.where(known, table.since_first[counter].astype(np.float64), np.nan)
 
 
 def threshold_of(leaf: Compare, moment: Moment) -> float | Floats:

@@ -11,7 +11,7 @@ from stethoscope.model.metric import Scope
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stethoscope.analysis.layout import Layout
+    from stethoscope.analysis.layout import Layout, Numbers
     from stethoscope.analysis.windows import Flags
     from stethoscope.specs.rule import Rule
 
@@ -91,11 +91,14 @@ class _Hidden:
                 self._rows_of_rule[other] = self._rows_of_rule.get(other, np.zeros_like(flags)) | flags
 
 
-def units(rule: Rule, rows: Sequence[int], nodes: Sequence[int]) -> list[list[int]]:
-    """Return the rows that one finding each is about: every row alone, or all rows of a node together."""
+def units(rule: Rule, rows: list[int], owner: Numbers) -> list[list[int]]:
+    """Return the rows that one finding each is about: every row alone, or all rows of a node together.
+
+    `owner` is the node of each row of the rule's scope.
+    """
     if not rule.per_node:
         return [[row] for row in rows]
     by_node: dict[int, list[int]] = {}
-    for row, node in zip(rows, nodes, strict=True):
+    for row, node in zip(rows, owner[rows].tolist(), strict=True):
         by_node.setdefault(node, []).append(row)
     return list(by_node.values())

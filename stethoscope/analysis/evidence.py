@@ -15,7 +15,8 @@ from stethoscope.specs.condition import Absent, Against, Compare, Leaf, LinkIs, 
 from stethoscope.specs.rule import Rule, fill, first_metric, placeholders
 
 if TYPE_CHECKING:
-    from stethoscope.analysis.conditions import Evaluator, Moment
+    from stethoscope.analysis.conditions import Evaluator
+    from stethoscope.analysis.moment import Moment
     from stethoscope.model.event import LogEvent
 
 XID_SHOWN_S = 3600.0
@@ -55,6 +56,10 @@ class Writer:
         self.headline = rule.summary.split(" · ", 1)[0]
         """First part of the summary, before it is filled."""
         self.is_same_everywhere = not placeholders(self.headline)
+        self.knows_better = any(
+            isinstance(leaf, LinkIs | XidSeen) and positive for leaf, positive in leaves(rule.trigger)
+        )
+        """The link or the kernel log says since when, so that `began` is worth asking."""
 
     def place(self, row: int) -> str:
         """Return the id of the place at `row` of the rule's scope."""

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stethoscope.analysis.conditions import SINGLE_LOOK_S, Evaluator, Moment, watched_s
+from stethoscope.analysis.conditions import SINGLE_LOOK_S, Evaluator, watched_s
 from stethoscope.analysis.correlate import FOLD_ABOVE, UNFOLD_BELOW, units, visible
 from stethoscope.analysis.evidence import Writer
 from stethoscope.analysis.layout import Layout
+from stethoscope.analysis.moment import Moment
 from stethoscope.analysis.windows import FALSE, TRUE, Flags, Verdicts, fitted
 from stethoscope.clock import iso
 from stethoscope.model.finding import Finding
@@ -149,16 +150,17 @@ class Engine:
     def _findings(self, number: int, flags: Flags, moment: Moment) -> dict[str, _Shown]:
         rule, state = self._rules[number], self._states[number]
         writer = Writer(rule, moment, self._evaluator)
-        rows = [int(row) for row in np.flatnonzero(flags)]
+        rows: list[int] = np.flatnonzero(flags).tolist()
         by_headline: dict[str, list[int]] = {}
-        for row in rows:
-            headline = writer.headline
-            if not writer.is_same_everywhere:
+        if writer.is_same_everywhere:
+            by_headline[writer.headline] = rows
+        else:
+            for row in rows:
                 headline = writer.text(writer.headline, row, float(state.since[row]))
-            by_headline.setdefault(headline, []).append(row)
+                by_headline.setdefault(headline, []).append(row)
         shown = {}
         for headline, group in by_headline.items():
-            parts = units(rule, group, [writer.node(row) for row in group])
+            parts = units(rule, group, moment.layout.owner[rule.scope])
             if len(parts) > FOLD_ABOVE or (headline in state.folded and len(parts) >= UNFOLD_BELOW):
                 state.folded.add(headline)
                 id_ = f"{rule.id}@fleet" if writer.is_same_everywhere else f"{rule.id}@fleet:{headline}"
@@ -175,7 +177,12 @@ class Engine:
     def _made(
         self, id_: str, rule: Rule, state: _State, rows: list[int], summary: str, writer: Writer, moment: Moment
     ) -> Finding:
-        places = tuple(writer.place(row) for row in rows)
+        before = self._shown.get(id_)
+        if before is not None and before.rows == tuple(rows):
+            places, nodes = before.finding.where, before.finding.nodes
+        else:
+            places = tuple(writer.place(row) for row in rows)
+            nodes = fold(dict.fromkeys(node_of(place) for place in places))
         facts = [fact for row in rows[:MAX_EVIDENCE_PLACES] for fact in writer.facts(row)]
         confidence = rule.confidence
         if rule.more_sure is not None:
@@ -183,13 +190,15 @@ class Engine:
             confidence = rule.sure if bool((surer[rows] == TRUE).any()) else confidence
         if self._single_look and watched_s(rule.trigger, single_look=False) > SINGLE_LOOK_S:
             confidence *= SINGLE_LOOK_CONFIDENCE
-        began = min(writer.began(row, float(state.since[row])) for row in rows)
+        began = float(state.since[rows].min())
+        if writer.knows_better:
+            began = min(writer.began(row, began) for row in rows)
         return Finding(
             id=id_,
             rule=rule.id,
             severity=rule.severity,
             where=places,
-            nodes=fold(dict.fromkeys(node_of(place) for place in places)),
+            nodes=nodes,
             since=iso(began),
             summary=summary,
             confidence=round(confidence, 3),

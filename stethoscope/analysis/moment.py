@@ -1,0 +1,111 @@
+"""One snapshot as conditions read it: values in shown units, which of them still stand, and what peers have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stethoscope.analysis.peers import group_medians
+from stethoscope.model.metric import Kind, Metric, Reason, Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stethoscope.analysis.layout import Layout
+    from stethoscope.analysis.windows import Flags
+    from stethoscope.model.event import LogEvent
+    from stethoscope.model.fleet import FleetSnapshot, Floats, Table
+
+
+class Moment:
+    """One snapshot, with what every condition asks of it worked out once."""
+
+    def __init__(self, snapshot: FleetSnapshot, layout: Layout, catalogue: Mapping[str, Metric]) -> None:
+        """Take `now` from the snapshot."""
+        self.snapshot = snapshot
+        self.layout = layout
+        self.catalogue = catalogue
+        self.wall, self.mono = snapshot.wall, snapshot.mono
+        nodes = snapshot.nodes
+        frame = np.array([np.nan if node.frame_mono is None else node.frame_mono for node in nodes], dtype=np.float64)
+        tick = np.array([node.tick_s for node in nodes], dtype=np.float64)
+        self.fresh = np.nan_to_num(self.mono - frame, nan=np.inf) <= 3 * tick + 1
+        """Whether what a node said last still stands for now."""
+        self._xids: dict[int, list[LogEvent]] | None = None
+        self._medians: dict[tuple[str, str], Floats] = {}
+
+    def table(self, metric: str) -> tuple[Table, int | None]:
+        """Return the table of a metric and its column, None when this fleet's tables do not have it."""
+        table = self.snapshot.tables[self.catalogue[metric].scope]
+        return table, table.index.get(metric)
+
+    def rows(self, scope: Scope) -> int:
+        """Return the number of rows of a scope."""
+        return len(self.layout.owner[scope])
+
+    def spread(self, array: Any, scope: Scope) -> Any:
+        """Return an array by node as one by the rows of `scope`; rows of no node take the last node's value and are
+        never asked for."""
+        return array if scope is Scope.NODE else array[self.layout.owner[scope]]
+
+    def seen(self, metric: str) -> Flags:
+        """Return which rows of the metric's scope have answers that stand for now."""
+        scope = self.catalogue[metric].scope
+        owned = self.layout.owner[scope] >= 0
+        if self.catalogue[metric].tier == "console":
+            return owned
+        fresh: Flags = self.spread(self.fresh, scope)
+        return owned & fresh
+
+    def values(self, metric: str) -> Floats:
+        """Return the values of a metric in its shown unit (a counter's rate), NaN where there is none that stands."""
+        table, column = self.table(metric)
+        if column is None:
+            return np.full(self.rows(table.scope), np.nan)
+        known = (table.reasons[column] == Reason.PRESENT) & self.seen(metric)
+        scale = self.catalogue[metric].rate_scale if self.catalogue[metric].kind is Kind.COUNTER else 1.0
+        return np.where(known, table.values[column] * scale, np.nan)
+
+    def totals(self, metric: str) -> Floats:
+        """Return what a counter has counted since its first reading, NaN where unknown; of a gauge its value."""
+        if self.catalogue[metric].kind is not Kind.COUNTER:
+            return self.values(metric)
+        table, column = self.table(metric)
+        counter = table.counter_index.get(metric)
+        if column is None or counter is None:
+            return np.full(self.rows(table.scope), np.nan)
+        known = (
+            (table.total_reasons[counter] == Reason.PRESENT)
+            & (table.reasons[column] != Reason.SATURATED)
+            & self.seen(metric)
+        )
+        return np.where(known, table.since_first[counter].astype(np.float64), np.nan)
+
+    def medians(self, metric: str, of: str) -> Floats:
+        """Return for each row the median of its peers."""
+        key = (metric, of)
+        if key not in self._medians:
+            groups = self.layout.groups(self.catalogue[metric].scope, of)
+            self._medians[key] = group_medians(self.values(metric), groups)
+        return self._medians[key]
+
+    def xids(self) -> dict[int, list[LogEvent]]:
+        """Return the Xid lines of the kernel logs by row of the GPU that they name."""
+        if self._xids is None:
+            self._xids = {}
+            for event in self.snapshot.events:
+                row = self._gpu_row(event) if event.xid is not None else None
+                if row is not None:
+                    self._xids.setdefault(row, []).append(event)
+        return self._xids
+
+    def _gpu_row(self, event: LogEvent) -> int | None:
+        index = self.snapshot.by_name.get(event.node)
+        if index is None or not event.pci:
+            return None
+        node = self.snapshot.nodes[index]
+        for position, gpu in enumerate(node.gpus):
+            if gpu.pci.startswith(event.pci):
+                return node.gpu_first + position
+        return None
