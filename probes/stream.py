@@ -836,9 +836,12 @@ class Driver:
         return getattr(answer.value, kinds[answer.valueType])
 
     def sample_pcie(self, most):
-        """Sample the PCIe traffic of the next `most` GPUs in turn, between two rounds: the driver sleeps meanwhile."""
+        """Sample the PCIe traffic of the next `most` GPUs in turn, between two rounds: the driver sleeps meanwhile. The
+        next question, or the end of questions, breaks it off."""
         nvml = self.nvml
-        for _ in range(min(most, len(self.handles))):
+        for position in range(min(most, len(self.handles))):
+            if position and select.select([0], [], [], 0)[0]:
+                return
             index = self.next_pcie % len(self.handles)
             self.next_pcie = index + 1
             handle = self.handles[index]

@@ -56,8 +56,10 @@ def test_every_python_sends_every_metric_of_the_fast_tier(
     assert (first.gpus, first.notes["nvml"]) == ([], "starting")
     assert first.node["cpu_util"] == "waiting"
     probe.gpus()
-    # The second round has the PCIe samples that were taken after the first.
-    probe.until(lambda message: isinstance(message, wire.Delta) and "gpu_pcie_rx" in message.gpu)
+    # PCIe traffic is sampled between the rounds, GPU by GPU.
+    frame = probe.full()
+    while "waiting" in frame.gpu["gpu_pcie_tx"]:
+        frame = probe.full()
     tree.put("proc/stat", STAT.replace("1000 0 500 8000", "1100 0 600 8800"))
     probe.until(lambda message: isinstance(message, wire.Delta) and "cpu_util" in message.node)
     frame = probe.full()
@@ -117,7 +119,10 @@ def test_deltas_fold_to_the_next_full_frame(
     start: Callable[..., RunningProbe], fake_nvml: FakeNvml, tree: Tree
 ) -> None:
     probe = start({**fake_nvml.environment, "STETHOSCOPE_ROOT": str(tree.root)})
-    state = probe.gpus()
+    probe.gpus()
+    state = probe.full()
+    while "waiting" in state.gpu["gpu_pcie_tx"]:
+        state = probe.full()
     for step in range(5):
         fake_nvml.set(value__power__2=300000 + 1000 * step, value__util=step, code__nvmlDeviceGetMarginTemperature=3)
         tree.put("proc/loadavg", f"{step}.00 1 1 1/1 1\n")

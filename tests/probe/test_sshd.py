@@ -51,6 +51,15 @@ def test_every_gpu_and_port_over_ssh(connect: Connect) -> None:
     assert [port.device for port in frame.ports] == ["mlx5_0", "mlx5_2", "mlx5_10"]
 
 
+def test_it_is_small(connect: Connect) -> None:
+    probe = connect()
+    pid = pid_of(probe)
+    probe.gpus()
+    sizes = [Path(f"/proc/{each}/status").read_text() for each in (pid, *children_of(pid))]
+    assert len(sizes) == 2
+    assert sum(int(status.partition("VmRSS:")[2].split()[0]) for status in sizes) < 40_000
+
+
 @pytest.mark.parametrize("how", ["SIGKILL", "eof"])
 def test_nothing_is_left_on_the_node_when_the_console_goes(connect: Connect, how: str) -> None:
     probe = connect()
