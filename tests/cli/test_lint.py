@@ -86,3 +86,13 @@ def test_a_rule_without_tests(tmp_path: Path) -> None:
         f"{tmp_path}/rules/made.yaml:1:1: made: no test expects a finding",
         f"{tmp_path}/rules/made.yaml:1:1: made: no test says when there must be no finding (expect: none)",
     ]
+
+
+def test_the_example_of_the_documentation_is_right(tmp_path: Path) -> None:
+    from pathlib import Path as Real
+
+    text = (Real(__file__).parents[2] / "docs" / "rules.md").read_text()
+    example = text.split("```yaml\n")[1].split("```")[0]
+    assert example.startswith("rule_id: ")
+    code, lines = with_rule(tmp_path, example)
+    assert (code, lines[-1].endswith("nothing wrong")) == (0, True)
