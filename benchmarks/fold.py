@@ -85,15 +85,15 @@ def main() -> None:
     tick_s = float(sys.argv[2]) if len(sys.argv) > 2 else 5.0
     names = [f"gpu-{number:04}" for number in range(nodes)]
     state = FleetState(load_catalogue(), [Spec(name, tick_s=tick_s) for name in names], "bench")
-    probes = [Probe(number % 50) for number in range(nodes)]
+    probes = [Probe(number) for number in range(20)]
     for name in names:
         state.set_link(name, Link(LinkState.LIVE, START_WALL))
     print(f"{nodes} nodes x {GPUS} GPUs x {PORTS} ports, one line per node every {tick_s:g} s")
     costs: dict[str, float] = {}
-    for number in range(6):
+    for number, kind in enumerate(("full", "delta", "delta", "delta", "full")):
         mono = 10.0 + number * tick_s
-        kind = "full" if number == 0 else "delta"
-        lines = [probe.full(mono) if kind == "full" else probe.delta(mono) for probe in probes]
+        said = [probe.full(mono) if kind == "full" else probe.delta(mono) for probe in probes]
+        lines = [said[position % len(said)] for position in range(nodes)]
         floor = time.process_time()
         for raw in lines:
             wire.decode(raw)
@@ -109,8 +109,8 @@ def main() -> None:
     per_second = nodes / tick_s * (costs["delta"] + tick_s / 60 * (costs["full"] - costs["delta"])) / 1e6
     snapshots = []
     for number in range(40):
-        for name, probe in zip(names[: nodes // 20], probes, strict=False):
-            raw = probe.delta(50.0 + number)
+        raw = probes[0].delta(50.0 + number)
+        for name in names[::20]:
             state.apply(Frame(name, START_WALL, 50.0 + number, raw), parse(raw))
         began = time.perf_counter()
         snapshot = state.snapshot(START_WALL, 50.0 + number)
@@ -118,7 +118,8 @@ def main() -> None:
     print(f"  fold {per_second * 100:.1f} % of a core")
     print(f"  snapshot {statistics.median(snapshots):.2f} ms, worst {max(snapshots):.2f} ms (5 % of the nodes changed)")
     arrays = sum(t.values.nbytes + t.reasons.nbytes + 2 * t.totals.nbytes for t in snapshot.tables.values())
-    print(f"  {arrays / 2**20:.1f} MiB of arrays; peak RSS {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"  {arrays / 2**20:.1f} MiB of arrays; peak RSS {peak_mib:.0f} MiB")
 
 
 if __name__ == "__main__":

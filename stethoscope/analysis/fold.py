@@ -56,6 +56,8 @@ class FleetState:
             Scope.PORT: Columns(Scope.PORT, catalogue),
         }
         self._frame_mono = np.full(count, np.nan)
+        self._live = np.zeros(count)
+        self._pending = np.ones(count, np.bool_)
         self._requests: dict[str, None] = {}
         self._shown_events: tuple[LogEvent, ...] | None = ()
         self._snapshot: FleetSnapshot | None = None
@@ -81,6 +83,11 @@ class FleetState:
         if node.seen_full and not node.complete:
             self._ask(node)
 
+    @property
+    def pending(self) -> int:
+        """Return how many nodes are still waiting or connecting."""
+        return int(np.count_nonzero(self._pending))
+
     def count_bad(self, node: str) -> None:
         """Count a line of `node` that could not be read."""
         self.nodes[self._by_name[node]].bad_line()
@@ -89,6 +96,8 @@ class FleetState:
         """Take the state of the link to a node; KeyError for a node that is not of this fleet."""
         node = self.nodes[self._by_name[name]]
         node.link = link
+        self._live[node.index] = link.state.is_live
+        self._pending[node.index] = link.state.is_pending
         node.touch()
         if link.state in (LinkState.LIVE, LinkState.SILENT) or (link.state.is_pending and node.frames == 0):
             return
@@ -265,10 +274,8 @@ class FleetState:
             columns.values[self._age] = np.maximum(mono - self._frame_mono, 0.0)
             columns.reasons[self._age] = np.where(heard, Reason.PRESENT, Reason.WAITING)
         if self._reachable is not None:
-            states = [node.link.state for node in self.nodes]
-            waiting = np.array([state.is_pending for state in states], np.bool_) & ~heard
-            live = np.array([state.is_live for state in states], np.float64)
-            columns.values[self._reachable] = np.where(waiting, np.nan, live)
+            waiting = self._pending & ~heard
+            columns.values[self._reachable] = np.where(waiting, np.nan, self._live)
             columns.reasons[self._reachable] = np.where(waiting, Reason.WAITING, Reason.PRESENT)
         columns.dirty = True
 

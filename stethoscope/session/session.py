@@ -160,7 +160,7 @@ class Session:
         mono = self.clock.monotonic()
         if self._rules is not None and (self._evaluated_mono is None or mono - self._evaluated_mono >= EVALUATE_S):
             self.evaluate()
-        self._memory.tend(self._pending(), len(self._state.nodes))
+        self._memory.tend(self._state.pending, len(self._state.nodes))
         self._push()
 
     async def _tend_forever(self) -> None:
@@ -170,9 +170,6 @@ class Session:
                 self.tend()
             except Exception as error:  # noqa: BLE001  the next round may succeed
                 self._defect(error)
-
-    def _pending(self) -> int:
-        return sum(node.link.state.is_pending for node in self._state.nodes)
 
     def _push(self) -> None:
         active = {finding.id: finding for finding in self._findings if finding.state == "active"}
