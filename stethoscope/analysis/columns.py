@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from itertools import chain
+from sys import getrefcount
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +27,10 @@ _NUMBERS = {int, float}
 _UNCHANGED = 255
 """Beside the codes of Reason: the cell says nothing new."""
 _NEVER = -np.inf
+_PICTURES = 3
+"""Pictures whose memory is kept for the next ones."""
+_UNSEEN = 3
+"""References to an array that only its list, a loop and the counting itself know of; a view of it is one more."""
 _PRESENT, _SATURATED = int(Reason.PRESENT), int(Reason.SATURATED)
 
 
@@ -48,6 +54,7 @@ class Columns:
         self.dirty = True
         self._from_probe = {m.id: self.index[m.id] for m in metrics if m.tier != "console"}
         self._table: Table | None = None
+        self._pictures: dict[str, deque[npt.NDArray[Any]]] = {}
         self._allocate(0)
         self.add(rows)
 
@@ -282,26 +289,40 @@ class Columns:
     def table(self) -> Table:
         """Return a picture of all rows that does not change any more; the last one when nothing changed."""
         if self._table is None or self.dirty:
+            self._table = None
             self._table = Table(
                 self.scope,
                 self.metrics,
-                self._picture(self.values),
-                self._picture(self.reasons),
+                self._picture("values", self.values),
+                self._picture("reasons", self.reasons),
                 self.counters,
-                self._picture(self.totals),
-                self._picture(self.total_reasons),
-                self._picture(self.since_first),
-                self._picture(self.first_at),
+                self._picture("totals", self.totals),
+                self._picture("total_reasons", self.total_reasons),
+                self._picture("since_first", self.since_first),
+                self._picture("first_at", self.first_at),
                 self.index,
                 self.counter_index,
             )
             self.dirty = False
         return self._table
 
-    def _picture(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        copy = array[..., : self.rows].copy()
-        copy.setflags(write=False)
-        return copy
+    def _picture(self, name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return a read-only copy, in the memory of an earlier one that nobody looks at any more if there is one.
+
+        Fresh memory for some megabytes costs several times what the copying does.
+        """
+        pictures = self._pictures.setdefault(name, deque(maxlen=_PICTURES))
+        shape = (*array.shape[:-1], self.rows)
+        for picture in pictures:
+            if picture.shape == shape and getrefcount(picture) <= _UNSEEN:
+                picture.setflags(write=True)
+                break
+        else:
+            picture = np.empty(shape, array.dtype)
+            pictures.append(picture)
+        np.copyto(picture, array[..., : self.rows])
+        picture.setflags(write=False)
+        return picture
 
 
 def _rows(first: int, count: int, order: Sequence[int] | None) -> npt.NDArray[np.intp]:

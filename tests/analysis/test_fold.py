@@ -439,6 +439,16 @@ def test_a_snapshot_does_not_change_any_more_and_shares_what_did_not_change() ->
         before.tables[Scope.GPU].values[0, 0] = 1
 
 
+def test_what_somebody_still_holds_is_not_painted_over() -> None:
+    fleet = Fleet()
+    kept = fleet.start(gpus=gpus("a"), gpu={"gpu_temp": [0]}).tables[Scope.GPU]
+    view = fleet.send(wire.Delta, gpu={"gpu_temp": [1]}).tables[Scope.GPU].values[kept.index["gpu_temp"], :]
+    for temperature in range(2, 12):
+        fleet.send(wire.Delta, gpu={"gpu_temp": [temperature]})
+    assert (kept.get("gpu_temp", 0), view[0]) == (0, 1)
+    assert value(fleet.look(), "n1/gpu/0", "gpu_temp") == 11
+
+
 def test_a_snapshot_shows_the_newest_events() -> None:
     fleet = Fleet()
     fleet.start()
