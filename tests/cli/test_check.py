@@ -132,3 +132,46 @@ def test_no_color(tmp_path: Path) -> None:
     written = in_terminal(100, tmp_path, "--ascii", NO_COLOR="1")
     assert "\x1b[3" not in written
     assert written.isascii()
+
+
+SCENARIO = """\
+schema: stethoscope.scenario/1
+id: look
+title: A GPU that is gone, an optic that dies, a node that is down
+seed: 11
+duration: 30m
+fleet: {nodes: 6, gpus_per_node: 8, gpu: H100-SXM5-80GB}
+jobs:
+- {id: "7", nodes: "gpu-[001-002]", step_time_s: 1.0, shares: {compute: 0.6, comm: 0.3, data: 0.05, other: 0.05},
+   samples_per_step: 100}
+events:
+- {at: 0s, fault: ib_optic_degraded, where: gpu-002/ib/mlx5_3}
+- {at: 0s, fault: gpu_fell_off_bus, where: gpu-004/gpu/2}
+- {at: 0s, fault: historic_counters, where: gpu-005/ib/mlx5_1, params: {link_downed: 9, symbol_errors: 812345}}
+"""
+
+
+def test_a_fleet_over_ssh(tmp_path: Path) -> None:
+    scenario, fleet = tmp_path / "look.yaml", tmp_path / "fleet.yaml"
+    scenario.write_text(SCENARIO)
+    surroundings = {**os.environ, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    options = ["--scenario", str(scenario), "--write-fleet", str(fleet), "--start-at", "2m"]
+    with subprocess.Popen([*STETHOSCOPE, "sim", *options], stderr=subprocess.PIPE, text=True, env=surroundings) as sim:
+        try:
+            assert sim.stderr is not None
+            said = sim.stderr.readline()
+            assert "serving" in said, said
+            done = run("check", "--fleet", str(fleet), "--json", home=tmp_path)
+        finally:
+            sim.terminate()
+    answer = json.loads(done.stdout)
+    assert {(f["rule"], f["severity"], *f["where"], f["root_cause"]) for f in answer["findings"]} == {
+        ("gpu_lost", "P0", "gpu-004/gpu/2", "gpu_fallen_off_bus"),
+        ("ib_symbol_errors", "P1", "gpu-002/ib/mlx5_3", "ib_link_fault"),
+    }
+    assert done.returncode == 2
+    assert answer["simulated"] is True
+    assert [(node["node"], node["link"], len(node["findings"])) for node in answer["nodes"]] == [
+        (f"gpu-00{number}", "ok", int(number in (2, 4))) for number in range(1, 7)
+    ]
+    assert (answer["summary"]["reached"], answer["summary"]["gpus"], answer["summary"]["ports"]) == (6, 48, 48)
