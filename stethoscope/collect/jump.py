@@ -18,6 +18,8 @@ Opened = tuple["asyncssh.SSHClientConnection", bool]
 Via = tuple[str, ...]
 """The jumps that are being opened on the way to a node."""
 
+JUMP_LIMIT_S = 90.0
+"""Longest wait for a chain of jump hosts; two chains that lead through each other would wait for ever."""
 JUMP_PAUSE_S = 5.0
 """A jump host that could not be reached is not tried again for each of the nodes behind it."""
 
@@ -36,7 +38,11 @@ class Jumps:
             raise LinkFailure(LinkState.ERROR, f"the jump hosts {', '.join(via)} lead back to {text}")
         if text not in self._by_text:
             self._by_text[text] = _Jump(text)
-        return await self._by_text[text].connection(self._connect, (*via, text))
+        try:
+            async with asyncio.timeout(JUMP_LIMIT_S):
+                return await self._by_text[text].connection(self._connect, (*via, text))
+        except TimeoutError:
+            raise LinkFailure(LinkState.UNREACHABLE, f"jump host {text}: no login in {JUMP_LIMIT_S:g} s") from None
 
     def close(self) -> None:
         """Close all connections."""
