@@ -31,6 +31,7 @@ _PICTURES = 3
 """Pictures whose memory is kept for the next ones."""
 _UNSEEN = 3
 """References to an array that only its list, a loop and the counting itself know of; a view of it is one more."""
+_COUNTING = [int(reason) for reason in (Reason.PRESENT, Reason.ONE_READING, Reason.RESET, Reason.SATURATED)]
 _PRESENT, _SATURATED = int(Reason.PRESENT), int(Reason.SATURATED)
 
 
@@ -249,6 +250,9 @@ class Columns:
         result = step(self.rules, before, now, since, mono)
         timed = result.timed
         timed &= read
+        if np.count_nonzero(timed) < np.count_nonzero(read):
+            # No new rate, and where a word stood there is no old one that could stay.
+            reasons[read & ~timed & ~np.isin(reasons, _COUNTING)] = Reason.ONE_READING
         np.copyto(values, result.rates, where=timed)
         np.copyto(reasons, result.reasons, where=timed)
         np.add(self.since_first[:, rows], result.increments, out=self.since_first[:, rows], where=read)

@@ -102,6 +102,7 @@ class FleetState:
         if link.state in (LinkState.LIVE, LinkState.SILENT) or (link.state.is_pending and node.frames == 0):
             return
         node.complete = False
+        node.cut_off = True
         for scope, first, count in self._blocks(node):
             self.tables[scope].mark(slice(first, first + count), Reason.UNREACHABLE)
         self._count_xids(node)
@@ -154,6 +155,7 @@ class FleetState:
         if full.gpus != node.listed_gpus or full.ports != node.listed_ports or not node.seen_full:
             self._take_inventory(node, full)
         node.complete = node.seen_full = True
+        node.cut_off = False
         node.asked = 0
         self._put(node, frame, full, full=True)
         self._mark_gone(node)
@@ -258,10 +260,7 @@ class FleetState:
             return
         columns = self.tables[Scope.GPU]
         rows = slice(node.gpu_first, node.gpu_first + len(node.gpus))
-        lost = (
-            not node.link.state.is_live and not node.link.state.is_pending and node.link.state is not LinkState.SILENT
-        )
-        reason = Reason.UNREACHABLE if lost else kernel_log_reason(node.notes)
+        reason = Reason.UNREACHABLE if node.cut_off else kernel_log_reason(node.notes)
         counts = [node.xids.get(slot_of(gpu.pci), 0) if gpu.pci else 0 for gpu in node.gpus]
         columns.reasons[self._xids, rows] = reason
         columns.values[self._xids, rows] = counts if reason is Reason.PRESENT else np.nan

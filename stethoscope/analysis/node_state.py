@@ -46,7 +46,8 @@ class NodeState:
     """One node while its messages come in; `published` is its picture, None when it must be made anew."""
 
     __slots__ = (
-        "asked", "bad_lines", "boot_id", "clock_offset_s", "complete", "frame_mono", "frame_wall", "frames",
+        "asked", "bad_lines", "boot_id", "clock_offset_s", "complete", "cut_off", "frame_mono",
+        "frame_wall", "frames",
         "gpu_first", "gpu_order", "gpu_room", "gpus", "index", "kernel", "known", "lines", "lines_before", "link",
         "listed_gpus", "listed_ports", "name", "notes", "port_first", "port_order", "port_room", "ports",
         "published", "seen_full", "seq", "tick_s", "version", "xids",
@@ -74,6 +75,8 @@ class NodeState:
         """A full line of this run of the probe came: lists have a meaning."""
         self.complete = False
         """No line was missed since the last full one: what a delta does not name has not changed."""
+        self.cut_off = False
+        """The link was lost, and no full line came since."""
         self.asked = 0
         self.frames = self.bad_lines = self.version = 0
         self.frame_mono: float | None = None

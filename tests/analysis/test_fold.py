@@ -182,6 +182,14 @@ def test_a_counter_that_was_hidden_for_a_while_keeps_its_sum() -> None:
     assert counted(again, "n1/gpu/0", "nvlink_rx") == 40
 
 
+def test_a_counter_that_comes_back_at_once_has_no_rate_yet() -> None:
+    fleet = Fleet()
+    fleet.start(gpus=gpus("a"), gpu={"nvlink_rx": [100]})
+    fleet.send(wire.Delta, gpu={"nvlink_rx": ["hung"]}, dt=0.01)
+    snapshot = fleet.send(wire.Delta, gpu={"nvlink_rx": [101]}, dt=0.01)
+    assert value(snapshot, "n1/gpu/0", "nvlink_rx") is Reason.ONE_READING
+
+
 def test_after_a_gap_nothing_is_taken_for_unchanged_until_a_full_line() -> None:
     fleet = Fleet()
     ports = [wire.PortIdentity("mlx5_0")]
@@ -352,6 +360,7 @@ def test_values_of_a_lost_node_are_never_kept_as_numbers() -> None:
     assert value(lost, "n1/gpu/0", "gpu_xid_events") is Reason.UNREACHABLE
     fleet.link(LinkState.CONNECTING)
     assert value(fleet.look(), "n1", "load1") is Reason.UNREACHABLE
+    assert value(fleet.look(), "n1/gpu/0", "gpu_xid_events") is Reason.UNREACHABLE
     back = fleet.start(gpus=gpus("a"), gpu={"gpu_temp": [61], "nvlink_rx": [9]}, node={"load1": 2})
     assert value(back, "n1", "load1") == 2
     assert value(back, "n1", "node_reachable") == 1
