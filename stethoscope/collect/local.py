@@ -92,6 +92,7 @@ class LocalDialer:
         python = Path(sys.executable).parent
         environment = {**os.environ, "PATH": f"{python}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
         loop = asyncio.get_running_loop()
+        payload = await asyncio.to_thread(self._program.payload)
         try:
             transport, child = await loop.subprocess_exec(
                 lambda: _Child(link),
@@ -104,7 +105,7 @@ class LocalDialer:
         except OSError as error:
             raise LinkFailure(LinkState.ERROR, f"the probe cannot be started: {clean_error(error)}") from None
         probe = _LocalProbe(child, transport)
-        probe.write(self._program.payload())
+        probe.write(payload)
         return probe
 
     async def close(self) -> None:
