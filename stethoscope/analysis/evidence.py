@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from stethoscope.model.event import LogEvent
 
 XID_SHOWN_S = 3600.0
-"""An Xid that is older than this is not quoted beside another finding."""
+"""An Xid that is older than this is not quoted beside a finding that does not ask for one."""
+OLD_XID_SHOWN_S = 86_400.0
+"""An Xid that a rule names is quoted up to this age, also where something else made the rule true."""
 _AT_MOST = {">": "at most", ">=": "below", "<": "at least", "<=": "above", "!=": "", "==": "not"}
 
 
@@ -170,8 +172,14 @@ class Writer:
             return []
         asked = [leaf for leaf, positive in leaves(self._rule.trigger) if isinstance(leaf, XidSeen) and positive]
         asked = asked or [XidSeen((), XID_SHOWN_S)]
+        # A GPU that is lost now was lost by the Xid of this morning, even where that alone no longer proves it.
+        older = [XidSeen(leaf.codes, OLD_XID_SHOWN_S) for leaf in asked if leaf.codes]
         events = self._moment.xids().get(row, [])
-        return [event for event in events if any(matches(leaf, event, self._moment.wall) for leaf in asked)]
+        for wanted in (asked, older):
+            found = [event for event in events if any(matches(leaf, event, self._moment.wall) for leaf in wanted)]
+            if found:
+                return found
+        return []
 
     def began(self, row: int, since: float) -> float:
         """Return when the condition at `row` became true: what the link or the kernel log says is more exact than the

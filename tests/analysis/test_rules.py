@@ -420,6 +420,17 @@ def test_a_lost_gpu_with_its_xid_hides_its_consequences() -> None:
     ]
 
 
+def test_the_xid_of_this_morning_is_still_the_reason() -> None:
+    place = "gpu-001/gpu/2"
+    (finding,) = Engine(shipped(), catalogue()).evaluate(fleet(2, lost=[place], events=[xid(79, age_s=20_000)]))
+    assert (finding.summary, finding.since, finding.confidence) == (
+        "fell off the bus · Xid 79",
+        iso(WALL - 20_000),
+        0.98,
+    )
+    assert Engine(shipped(), catalogue()).evaluate(fleet(2, events=[xid(79, age_s=20_000)])) == ()
+
+
 def test_another_xid_is_information() -> None:
     (finding,) = Engine(shipped(), catalogue()).evaluate(fleet(2, events=[xid(45), xid(31), xid(45)]))
     assert (finding.rule, finding.severity, finding.summary) == (
