@@ -107,6 +107,11 @@ class StethoscopeApp(App[None]):
         self.failure = error
         self.exit(None, error.exit_code)
 
+    def on_unmount(self) -> None:
+        """Let the session end."""
+        if self._work is not None:
+            self._work.cancel()
+
     async def close(self) -> None:
         """End the session and wait until what it started has ended."""
         work = self._work

@@ -76,13 +76,15 @@ def troubled(nodes: int = 64) -> FleetSnapshot:
 
 def hostile(nodes: int = 4) -> FleetSnapshot:
     """Return a fleet all of whose words are evil, as if nothing had been cleaned."""
-    names = [f"n{index}{text}" for index, text in enumerate(EVIL)]
+    names = [f"n{index}{text.replace('/', '|')}" for index, text in enumerate(EVIL)]
     everywhere = " ".join(EVIL)
     return fleet(
         names=names,
         name=everywhere,
         links={names[0]: Link(LinkState.ERROR, WALL - 5, everywhere)},
         notes={names[1]: {everywhere: everywhere}},
-        findings=[finding("P0", name, everywhere, "2026-03-14T02:11:07Z", name) for name in names[2:]],
+        findings=[
+            finding("P0", name, text, "2026-03-14T02:11:07Z", name) for name, text in zip(names, EVIL, strict=True)
+        ],
         events=[LogEvent(names[1], everywhere, everywhere, WALL)],
     )

@@ -23,7 +23,7 @@ def grid_of(
     snapshot, *, metric="gpu_sm_clock", cells=200, height=50, pinned=None, mono=MONO, glyphs=UNICODE, **options
 ):  # type: ignore[no-untyped-def]
     grid = FleetGrid(GridOptions(metric, **options), glyphs)
-    grid.update(snapshot, mono, WALL, cells, height, pinned)
+    grid.update(assess(snapshot, mono), WALL, cells, height, pinned)
     return grid
 
 
@@ -139,9 +139,9 @@ def test_sorting_by_value_begins_with_the_worst_value() -> None:
 def test_rows_settle_every_few_seconds_and_never_under_the_cursor() -> None:
     grid = grid_of(healthy(8))
     sick = fleet(8, set={("gpu-007/gpu/0", "gpu_temp"): 95.0}, name="prod-a")
-    grid.update(sick, MONO + 1, WALL, 200, 50, "gpu-003")
+    grid.update(assess(sick, MONO + 1), WALL, 200, 50, "gpu-003")
     assert grid.lines[0] == "gpu-001"
-    grid.update(sick, MONO + 4, WALL, 200, 50, "gpu-003")
+    grid.update(assess(sick, MONO + 4), WALL, 200, 50, "gpu-003")
     assert grid.lines[0] == "gpu-007"
     assert grid.lines[2] == "gpu-003"
     assert sorted(grid.lines) == sorted(node.name for node in sick.nodes)
@@ -150,7 +150,7 @@ def test_rows_settle_every_few_seconds_and_never_under_the_cursor() -> None:
 def test_the_row_under_the_cursor_stays_even_when_it_becomes_the_worst() -> None:
     grid = grid_of(healthy(8))
     sick = fleet(8, set={("gpu-005/gpu/0", "gpu_temp"): 95.0}, name="prod-a")
-    grid.update(sick, MONO + 4, WALL, 200, 50, "gpu-005")
+    grid.update(assess(sick, MONO + 4), WALL, 200, 50, "gpu-005")
     assert grid.lines[4] == "gpu-005"
 
 
@@ -280,7 +280,7 @@ def test_a_port_that_is_not_active_is_critical() -> None:
     snapshot = fleet(2, set={("gpu-002/ib/mlx5_1", "ib_port_state"): 1})
     assessment = assess(snapshot, MONO)
     assert assessment.nodes.tolist() == [Level.NORMAL, Level.CRITICAL]
-    assert what_is_wrong(assessment, snapshot.nodes[1], WALL) == "ib/mlx5_1 port state Down"
+    assert what_is_wrong(assessment, snapshot.nodes[1], WALL) == ("ib/mlx5_1 port state Down", Level.CRITICAL)
 
 
 @pytest.mark.parametrize(

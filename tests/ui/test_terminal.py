@@ -97,7 +97,8 @@ def test_no_sequence_of_the_text_reaches_the_terminal() -> None:
             terminal.settle()
         terminal.send("q")
         assert terminal.finish() == 0
-        raw = terminal.raw
+        # The pointer's shape is Textual's own; nothing else may be a command to the terminal.
+        raw = terminal.raw.replace(b"\x1b]22;default\x07", b"")
         for bad in (b"\x1b]52", b"\x1b]0;title", b"\x1b[31m", b"\xc2\x9b", "\u202e".encode(), b"\x00", b"\x07"):
             assert bad not in raw, bad
         left = _SEQUENCE.sub(b"", raw).decode()

@@ -187,24 +187,26 @@ def link_words(node: Node, now_wall: float) -> str:
     return " · ".join(parts)
 
 
-def what_is_wrong(assessment: Assessment, node: Node, now_wall: float) -> str:
-    """Return the one sentence for a node's row: its worst finding, its link, its worst value; empty when healthy."""
+def what_is_wrong(assessment: Assessment, node: Node, now_wall: float) -> tuple[str, Level]:
+    """Return the one sentence for a node's row and the level of what it says: its worst finding, its link, its worst
+    value; empty when healthy."""
     snapshot = assessment.snapshot
     found = assessment.findings.get(node.name, ())
-    level = int(assessment.nodes[node.index])
+    level = Level(int(assessment.nodes[node.index]))
+    fresh = assessment.ages[node.index]
     if found and found[0].severity.rank <= Severity.P2.rank:
         finding = found[0]
         here = [place for place in finding.where if node_of(place) == node.name]
         where = short_place(here[0]) if here else ""
         more = f" (+{len(found) - 1})" if len(found) > 1 else ""
-        return f"{where} {finding.summary}{more}".strip()
-    if assessment.ages[node.index] not in (Level.NORMAL, Level.STALE) or not node.link.state.is_live:
-        return link_words(node, now_wall)
-    if assessment.ages[node.index] is Level.STALE:
-        return f"no frame for {duration(node.age_s(assessment.now_mono) or 0.0)}"
+        return f"{where} {finding.summary}{more}".strip(), SEVERITY_LEVELS[finding.severity]
+    if fresh is Level.STALE and node.link.state.is_live:
+        return f"no frame for {duration(node.age_s(assessment.now_mono) or 0.0)}", fresh
+    if fresh is not Level.NORMAL:
+        return link_words(node, now_wall), fresh
     if driver_hung(snapshot, node):
-        return "GPU driver does not answer"
-    return _worst_value(assessment, node) if level > Level.MISSING else ""
+        return "GPU driver does not answer", Level.HUNG
+    return (_worst_value(assessment, node), level) if level > Level.MISSING else ("", Level.NORMAL)
 
 
 def _worst_value(assessment: Assessment, node: Node) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stethoscope.model.ids import fold
 from stethoscope.model.metric import Kind, Missing, Scope
-from stethoscope.ui.present.assess import age_word, link_words, peers_median
+from stethoscope.ui.present.assess import SEVERITY_LEVELS, age_word, link_words, peers_median
 from stethoscope.ui.present.grid import FOLD, FleetGrid, Target
 from stethoscope.ui.present.numbers import value_text
 from stethoscope.ui.present.spans import Level, Row, Span, Tone, cut, level_tone, width
@@ -69,7 +69,8 @@ def cursor_line(grid: FleetGrid, key: str, target: Target, wall: float, cells: i
     elif age:
         parts.append(Span(f"{dot}age {age}", Tone.QUIET))
     if finding is not None:
-        parts.append(Span(f"{dot}{glyphs.level(level)} {finding.severity} {finding.summary}", level_tone(level)))
+        said = SEVERITY_LEVELS[finding.severity]
+        parts.append(Span(f"{dot}{glyphs.level(said)} {finding.severity} {finding.summary}", level_tone(said)))
     return _fit(parts, cells, glyphs.ellipsis)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from stethoscope.model.frame import LinkState
 from stethoscope.model.metric import Kind, Missing, Reason, Scope
-from stethoscope.ui.present.assess import age_word, assess, metric_levels, what_is_wrong
+from stethoscope.ui.present.assess import age_word, metric_levels, what_is_wrong
 from stethoscope.ui.present.heat import HeatScale
 from stethoscope.ui.present.layout import LABELS, Layout, choose, digits_of
 from stethoscope.ui.present.numbers import REASON_LEVELS, cell_text, common_unit
@@ -97,11 +97,10 @@ class FleetGrid:
         """Return the chosen metric."""
         return self.snapshot.catalogue[self.options.metric]
 
-    def update(
-        self, snapshot: FleetSnapshot, now_mono: float, now_wall: float, cells: int, height: int, pinned: str | None
-    ) -> None:
+    def update(self, assessment: Assessment, now_wall: float, cells: int, height: int, pinned: str | None) -> None:
         """Take a new snapshot; the row of `pinned` keeps its place. `cells` and `height` are the room for the grid."""
-        self.assessment = assess(snapshot, now_mono)
+        self.assessment = assessment
+        snapshot = assessment.snapshot
         self._wall = now_wall
         metric = self.metric
         table = snapshot.tables[metric.scope]
@@ -113,7 +112,7 @@ class FleetGrid:
         self.divisor, self.unit = common_unit(metric, self.scale.high)
         self._digits = (metric.id, digits_of(snapshot, metric, least, self.divisor))
         self.layout = choose(snapshot, metric, cells, self._digits[1])
-        self._settle(now_mono, pinned)
+        self._settle(assessment.now_mono, pinned)
         self._fold(height)
 
     def _steady_median(self, values: npt.NDArray[np.float64]) -> float | None:
@@ -218,7 +217,7 @@ class FleetGrid:
         self._cache[key] = (state, row)
         return row
 
-    def _node_row(self, node: Node, level: int, what: str, cursor: Target | None) -> Row:
+    def _node_row(self, node: Node, level: int, what: tuple[str, Level], cursor: Target | None) -> Row:
         assert self.layout is not None
         assert self.assessment is not None
         layout = self.layout
@@ -243,8 +242,9 @@ class FleetGrid:
         if layout.link:
             row += [gap, self._link(node, layout.link)]
         row.append(gap)
-        if what and not (layout.link and what == node.link.state.value):
-            row.append(Span(cut(what, layout.width - layout.before_what, ellipsis), tone))
+        sentence, said = what
+        if sentence and not (layout.link and sentence == node.link.state.value):
+            row.append(Span(cut(sentence, layout.width - layout.before_what, ellipsis), level_tone(said)))
         return tuple(row)
 
     def _value(self, node: Node, digits: int) -> list[Span]:

@@ -43,11 +43,6 @@ class Layout:
     host: int
     link: int
 
-    @property
-    def wide(self) -> bool:
-        """Tell whether there is room for a headline and numbers."""
-        return self.spaced
-
     def cells_of(self, scope: Scope) -> tuple[int, int]:
         """Return how many cells a block has and how wide each is: 1 for a sign, else the digits of a number."""
         return (self.gpus, self.gpu_cell) if scope is Scope.GPU else (self.ports, self.port_cell)
@@ -111,12 +106,15 @@ def digits_of(snapshot: FleetSnapshot, metric: Metric, least: int, divisor: floa
 
 
 def headline(layout: Layout) -> Row:
-    """Return the names of the columns."""
-    gap = "   "
-    parts = ["   " + "node".ljust(layout.name)]
+    """Return the names of the columns, each above its own."""
+    lead, gap = ("   ", "   ") if layout.spaced else ("  ", " ")
+    parts = [lead + "node".ljust(layout.name) + ("" if layout.spaced else " ")]
     if layout.value:
-        parts.append("value".rjust(layout.value + 1))
-    parts += [_numbered(LABELS[scope], *layout.cells_of(scope)) for scope in LABELS if layout.block(scope)]
+        parts.append("value"[: layout.value + 1].rjust(layout.value + 1))
+    for scope, label in LABELS.items():
+        count, cell = layout.cells_of(scope)
+        if count:
+            parts.append(_numbered(label, count, cell) if layout.spaced else label[:count].ljust(count))
     if layout.host:
         parts.append("host".ljust(layout.host))
     if layout.link:

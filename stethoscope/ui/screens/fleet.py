@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _SHORT = 30
 """Below this many lines the headline gives its place to a node."""
+_FIXED_LINES = 6
+"""Top line, legend, two rules, cursor line, keys."""
 
 
 class FleetScreen(Screen[None]):
@@ -104,30 +106,32 @@ class FleetScreen(Screen[None]):
         snapshot = self._snapshot
         if snapshot is None:
             return
+        from stethoscope.ui.present.assess import assess
         from stethoscope.ui.present.grid import FleetGrid, GridOptions
         from stethoscope.ui.present.layout import headline
         from stethoscope.ui.present.lines import finding_rows, legend_line, unseen_line
 
-        glyphs = self._owner.glyphs
+        glyphs, view, cells = self._owner.glyphs, self.view, self.size.width
         if self._options is None:
             self._options = GridOptions(self._owner.metric or first_metric(snapshot), filter=self.filter_text)
-        if self._grid is None or self._grid.glyphs is not glyphs:
-            self._grid = self.view.grid = FleetGrid(self._options, glyphs)
-        grid, view, cells = self._grid, self.view, self.size.width
+        if self._grid is None:
+            self._grid = view.grid = FleetGrid(self._options, glyphs)
+        grid = self._grid
         now_mono, now_wall = self._now
-        grid.update(snapshot, now_mono, now_wall, view.cells or cells, view.size.height, view.key)
-        assert grid.assessment is not None
+        assessment = assess(snapshot, now_mono)
+        tall = self.size.height >= _SHORT
+        findings = finding_rows(assessment, now_wall, cells, max(4, self.size.height // 6) if tall else 2, glyphs)
+        unseen = unseen_line(assessment, cells, glyphs)
+        if unseen is not None and (tall or not findings):
+            findings.append(unseen)
+        # The room is reckoned, not asked for: the widget still has the height that it had before.
+        room = self.size.height - _FIXED_LINES - len(findings) - tall
+        grid.update(assessment, now_wall, view.cells or cells - 1, room, view.key)
         assert grid.layout is not None
         self._draw_top(now_wall)
         self._show("legend", legend_line(grid, cells))
-        tall = self.size.height >= _SHORT
-        self.query_one("#headline", Lines).show([headline(grid.layout)] if tall and grid.layout.wide else [])
-        room = 2 if self.size.height < _SHORT else max(4, self.size.height // 6)
-        rows = finding_rows(grid.assessment, now_wall, cells, room, glyphs)
-        unseen = unseen_line(grid.assessment, cells, glyphs)
-        if unseen is not None and (not rows or tall):
-            rows.append(unseen)
-        self.query_one("#findings", Lines).show(rows)
+        self.query_one("#headline", Lines).show([headline(grid.layout)] if tall else [])
+        self.query_one("#findings", Lines).show(findings)
         view.follow()
         self.draw_cursor()
 

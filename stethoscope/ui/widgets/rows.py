@@ -103,7 +103,8 @@ class RowsView(ScrollView, can_focus=True):
     """A scrolling list of rows, asked for one by one while they are visible."""
 
     DEFAULT_CSS = """
-    RowsView { height: 1fr; width: 1fr; overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; }
+    RowsView { height: 1fr; width: 1fr; overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1;
+        scrollbar-gutter: stable; }
     """
     ALLOW_SELECT = False
 
