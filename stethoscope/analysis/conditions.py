@@ -68,7 +68,7 @@ class Evaluator:
         elif isinstance(condition, Combined):
             for part in condition.parts:
                 self.prepare(part, scope)
-        elif isinstance(condition, Compare) and condition.aggregate != "last":
+        elif isinstance(condition, Compare) and condition.window_s and condition.aggregate != "last":
             ring = self._rings.setdefault(_ring_key(condition), Ring(_ring_key(condition)[1].removeprefix("total ")))
             ring.need(condition.window_s)
 
@@ -133,6 +133,9 @@ class Evaluator:
         if leaf.aggregate == "last":
             values = moment.values(leaf.metric)
             return _verdicts(leaf.operator, values, threshold_of(leaf, moment)), values
+        if not leaf.window_s:
+            totals = moment.totals(leaf.metric)
+            return _verdicts(leaf.operator, totals, threshold_of(leaf, moment)), totals
         ring = self._rings[_ring_key(leaf)]
         if leaf.aggregate in ("min", "max", "avg"):
             values, ages = ring.over(leaf.window_s, moment.mono)

@@ -242,7 +242,8 @@ class Writer:
             expected = f"not {quantity(metric, limit)}"
         else:
             expected = f"{_AT_MOST[leaf.operator]} {quantity(metric, limit, unit)}".strip()
-        name = leaf.metric if leaf.aggregate == "last" else f"{leaf.metric} {leaf.aggregate} {leaf.window_s:g} s"
+        over = f"{leaf.window_s:g} s" if leaf.window_s else "since the first reading"
+        name = leaf.metric if leaf.aggregate == "last" else f"{leaf.metric} {leaf.aggregate} {over}"
         return self._made(name, self._plain(metric, value), expected, row)
 
     def _plain(self, metric: Metric, value: float | None) -> float | str | None:

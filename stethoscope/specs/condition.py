@@ -51,6 +51,7 @@ class Compare:
     aggregate: str = "last"
     """last, delta, rate, min, max or avg; `every` is a Held around a `last`."""
     window_s: float = 0.0
+    """0 for the `delta` of a counter is the change since its first reading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +216,8 @@ class ConditionReader:
 
     def _window(self, data: dict[Any, Any], metric: Metric, aggregate: str, path: tuple[str | int, ...]) -> float:
         if "window" not in data:
-            if aggregate not in ("every", "last"):
+            since_first = aggregate == "delta" and metric.kind is Kind.COUNTER
+            if aggregate not in ("every", "last") and not since_first:
                 raise self._loaded.error(f'{aggregate} needs a "window"', *path)
             return 0.0
         window_s = self.duration(data["window"], (*path, "window"))

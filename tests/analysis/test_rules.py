@@ -266,6 +266,16 @@ def test_a_delta_over_its_window() -> None:
     assert [f.state for f in last] == ["cleared"]
 
 
+def test_a_delta_without_a_window_is_since_the_first_reading() -> None:
+    trigger = "[{metric: ib_symbol_error, operator: '>', threshold: 5, aggregate: delta}]"
+    engine = Engine(one_rule(trigger, summary="{{ib_symbol_error}}"), catalogue())
+    assert engine.evaluate(counted(5, 0)) == ()
+    (finding,) = engine.evaluate(counted(6, 20))
+    assert (finding.summary, finding.evidence[0].fact) == ("6 errors", "ib_symbol_error delta since the first reading")
+    assert active(engine.evaluate(counted(6, 4000))) != []
+    assert engine.nbytes == 0
+
+
 def test_pinned_counters_are_one_info_for_a_node() -> None:
     pinned = {(f"gpu-001/ib/mlx5_{n}", "ib_link_downed"): Reason.SATURATED for n in range(8)}
     (finding,) = Engine(shipped(), catalogue()).evaluate(fleet(2, set=pinned))
