@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 PULL_S = 0.25
 """The screen in front looks for a new snapshot this often."""
+MANY_NODES = 256
+"""Above this many nodes it looks half as often: there is more to look at, and each node sends more rarely."""
 _GOODBYE_S = 4.0
 
 
@@ -65,6 +67,8 @@ class StethoscopeApp(App[None]):
         self._open_session = open_session
         self._work: asyncio.Task[None] | None = None
         self._picture = Picture()
+        self._pulls = 0
+        self._many = False
         self.fleet_screen = FleetScreen(self)
 
     def get_default_screen(self) -> Screen[None]:
@@ -129,8 +133,14 @@ class StethoscopeApp(App[None]):
                 self.fleet_screen.draw_frame()
             return
         show = getattr(screen, "show_snapshot", None)
-        if show is not None:
-            show(self.session.snapshot(), self.clock.monotonic(), self.clock.wall())
+        if show is None:
+            return
+        self._pulls += 1
+        if self._pulls % 2 and self._many:
+            return
+        snapshot = self.session.snapshot()
+        self._many = len(snapshot.nodes) > MANY_NODES
+        show(snapshot, self.clock.monotonic(), self.clock.wall())
 
     def open_node(self, name: str) -> None:
         """Show the node screen of `name`."""
@@ -213,5 +223,6 @@ def _place(error: BaseException | None) -> str:
 
 
 def _load() -> None:
+    import stethoscope.session.open
     import stethoscope.ui.present.cursor
     import stethoscope.ui.present.lines  # noqa: F401

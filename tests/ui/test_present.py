@@ -258,8 +258,8 @@ def test_the_cursor_line_says_why_there_is_no_value() -> None:
 
 def test_peers_are_of_the_same_model_and_without_the_cell_itself() -> None:
     snapshot = fleet(2, gpus=2, set={("gpu-001/gpu/0", "gpu_sm_clock"): 100.0})
-    assert peers_median(snapshot, Scope.GPU, "gpu_sm_clock", 0) == 1980
-    assert peers_median(fleet(1, gpus=1), Scope.GPU, "gpu_sm_clock", 0) is None
+    assert peers_median(assess(snapshot, MONO), Scope.GPU, "gpu_sm_clock", 0) == 1980
+    assert peers_median(assess(fleet(1, gpus=1), MONO), Scope.GPU, "gpu_sm_clock", 0) is None
 
 
 def test_levels_follow_thresholds_in_the_direction_that_is_worse() -> None:

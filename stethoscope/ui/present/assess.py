@@ -46,6 +46,10 @@ class Assessment:
     """Worst of each node: its link, its driver, its rows and its findings."""
     findings: dict[str, tuple[Finding, ...]]
     """Active findings by node, worst first."""
+    hung: npt.NDArray[np.bool_]
+    """Nodes whose GPU driver does not answer."""
+    owners: dict[Scope, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
+    """For every row of the GPU and port tables its node's index, -1 without one, and its position in the inventory."""
     ages: tuple[Level, ...]
     """STALE or LOST for a node whose values must not be read as current, MISSING before the first, else NORMAL."""
 
@@ -70,25 +74,53 @@ def assess(snapshot: FleetSnapshot, now_mono: float) -> Assessment:
         for name in dict.fromkeys(node_of(place) for place in finding.where):
             found.setdefault(name, []).append(finding)
     findings = {name: tuple(some) for name, some in found.items()}
-    rows = {scope: _row_levels(snapshot, scope) for scope in (Scope.NODE, Scope.GPU, Scope.PORT)}
+    rows = {scope: _row_levels(snapshot, scope) for scope in Scope}
     _raise_named(snapshot, findings, rows)
+    owners = {scope: _owners(snapshot, scope) for scope in (Scope.GPU, Scope.PORT)}
+    hung = _hung(snapshot, owners[Scope.GPU][0])
     ages = tuple(freshness(node, now_mono) for node in snapshot.nodes)
-    nodes = np.zeros(len(snapshot.nodes), dtype=np.uint8)
-    for node in snapshot.nodes:
-        level = max(
-            ages[node.index], int(rows[Scope.NODE][node.index]), Level.HUNG if driver_hung(snapshot, node) else 0
-        )
-        for scope in (Scope.GPU, Scope.PORT):
-            part = snapshot.rows(node, scope)
-            if len(part):
-                level = max(level, int(rows[scope][part.start : part.stop].max()))
-        for finding in findings.get(node.name, ()):
-            level = max(level, SEVERITY_LEVELS[finding.severity])
-        if level == Level.MISSING and ages[node.index] is Level.NORMAL:
-            # One unsupported value does not make a live node a gap.
-            level = Level.NORMAL
-        nodes[node.index] = level
-    return Assessment(snapshot, now_mono, rows, nodes, findings, ages)
+    fresh = np.array(ages, dtype=np.uint8)
+    nodes = np.maximum(rows[Scope.NODE], np.where(hung, np.uint8(Level.HUNG), np.uint8(0)))
+    for scope, (owner, _) in owners.items():
+        known = owner >= 0
+        np.maximum.at(nodes, owner[known], rows[scope][known])
+    for name, some in findings.items():
+        if name in snapshot.by_name:
+            index = snapshot.by_name[name]
+            nodes[index] = max(int(nodes[index]), SEVERITY_LEVELS[some[0].severity])
+    # One unsupported value does not make a live node a gap.
+    nodes[nodes == Level.MISSING] = Level.NORMAL
+    np.maximum(nodes, fresh, out=nodes)
+    return Assessment(snapshot, now_mono, rows, nodes, findings, hung, owners, ages)
+
+
+def _owners(snapshot: FleetSnapshot, scope: Scope) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    size = snapshot.tables[scope].values.shape[1]
+    owner, position = np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    nodes = snapshot.nodes
+    first = [node.gpu_first if scope is Scope.GPU else node.port_first for node in nodes]
+    counts = [len(node.gpus) if scope is Scope.GPU else len(node.ports) for node in nodes]
+    starts = np.array(first, dtype=np.int64)
+    many = np.where(starts >= 0, np.array(counts, dtype=np.int64), 0)
+    index = np.repeat(np.arange(len(nodes)), many)
+    within = np.arange(index.size) - np.repeat(np.cumsum(many) - many, many)
+    rows = starts[index] + within
+    owner[rows] = index
+    position[rows] = within
+    return owner, position
+
+
+def _hung(snapshot: FleetSnapshot, owner: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Return the nodes all of whose GPUs have a value that the driver did not give in time."""
+    table = snapshot.tables[Scope.GPU]
+    hung = (table.reasons == Reason.HUNG).any(axis=0)
+    known = owner >= 0
+    size = len(snapshot.nodes)
+    of_all = np.bincount(owner[known], minlength=size)
+    of_hung = np.bincount(owner[known & hung], minlength=size)
+    said = np.array([node.notes.get("nvml", "").startswith("hung") for node in snapshot.nodes], dtype=bool)
+    hung_nodes: npt.NDArray[np.bool_] = said | ((of_all > 0) & (of_hung == of_all))
+    return hung_nodes
 
 
 def freshness(node: Node, now_mono: float) -> Level:
@@ -102,17 +134,6 @@ def freshness(node: Node, now_mono: float) -> Level:
     if node.frame_mono is None:
         return Level.MISSING
     return Level.STALE if node.is_stale(now_mono) else Level.NORMAL
-
-
-def driver_hung(snapshot: FleetSnapshot, node: Node) -> bool:
-    """Tell whether the GPU driver of a node does not answer."""
-    if node.notes.get("nvml", "").startswith("hung"):
-        return True
-    part = snapshot.rows(node, Scope.GPU)
-    if not len(part):
-        return False
-    reasons = snapshot.tables[Scope.GPU].reasons[:, part.start : part.stop]
-    return bool((reasons == Reason.HUNG).any(axis=0).all())
 
 
 def metric_levels(table: Table, metric: Metric) -> Levels:
@@ -190,7 +211,6 @@ def link_words(node: Node, now_wall: float) -> str:
 def what_is_wrong(assessment: Assessment, node: Node, now_wall: float) -> tuple[str, Level]:
     """Return the one sentence for a node's row and the level of what it says: its worst finding, its link, its worst
     value; empty when healthy."""
-    snapshot = assessment.snapshot
     found = assessment.findings.get(node.name, ())
     level = Level(int(assessment.nodes[node.index]))
     fresh = assessment.ages[node.index]
@@ -204,7 +224,7 @@ def what_is_wrong(assessment: Assessment, node: Node, now_wall: float) -> tuple[
         return f"no frame for {duration(node.age_s(assessment.now_mono) or 0.0)}", fresh
     if fresh is not Level.NORMAL:
         return link_words(node, now_wall), fresh
-    if driver_hung(snapshot, node):
+    if assessment.hung[node.index]:
         return "GPU driver does not answer", Level.HUNG
     return (_worst_value(assessment, node), level) if level > Level.MISSING else ("", Level.NORMAL)
 
@@ -239,27 +259,27 @@ def short_place(place: str) -> str:
     return place.partition("/")[2]
 
 
-def peers_median(snapshot: FleetSnapshot, scope: Scope, metric: str, row: int) -> float | None:
+def peers_median(assessment: Assessment, scope: Scope, metric: str, row: int) -> float | None:
     """Return the median of `metric` over the other rows of the same kind (GPU model, port layer) that have a value."""
-    table = snapshot.tables[scope]
+    table = assessment.snapshot.tables[scope]
     column = table.index[metric]
-    mask = (table.reasons[column] == Reason.PRESENT) & kind_mask(snapshot, scope, row)
+    mask = (table.reasons[column] == Reason.PRESENT) & _like(assessment, scope, row)
     mask[row] = False
     return float(np.median(table.values[column][mask])) if mask.any() else None
 
 
-def kind_mask(snapshot: FleetSnapshot, scope: Scope, row: int) -> npt.NDArray[np.bool_]:
+def _like(assessment: Assessment, scope: Scope, row: int) -> npt.NDArray[np.bool_]:
     """Return which rows of a table are comparable with `row`."""
-    kinds = _kinds(snapshot, scope)
-    return np.array([kind == kinds[row] for kind in kinds], dtype=bool)
-
-
-def _kinds(snapshot: FleetSnapshot, scope: Scope) -> list[str]:
+    snapshot = assessment.snapshot
     size = snapshot.tables[scope].values.shape[1]
     if scope is Scope.NODE:
-        return [""] * size
-    kinds = [""] * size
-    for node in snapshot.nodes:
-        for position, row in enumerate(snapshot.rows(node, scope)):
-            kinds[row] = node.gpus[position].name if scope is Scope.GPU else node.ports[position].layer
-    return kinds
+        return np.ones(size, dtype=bool)
+    owner, position = assessment.owners[scope]
+    like = np.zeros(size, dtype=bool)
+    node = snapshot.nodes[int(owner[row])]
+    wanted = node.gpus[int(position[row])].name if scope is Scope.GPU else node.ports[int(position[row])].layer
+    for other in snapshot.nodes:
+        names = [gpu.name for gpu in other.gpus] if scope is Scope.GPU else [port.layer for port in other.ports]
+        part = snapshot.rows(other, scope)
+        like[part.start : part.stop] = [name == wanted for name in names] if len(part) else False
+    return like

@@ -76,13 +76,14 @@ def cursor_line(grid: FleetGrid, key: str, target: Target, wall: float, cells: i
 
 def _values(grid: FleetGrid, node: Node, scope: Scope, row: int) -> tuple[str, list[str]]:
     snapshot = grid.snapshot
+    assert grid.assessment is not None
     table = snapshot.tables[scope]
     said = []
     chosen = grid.metric
     if scope is chosen.scope:
         value = table.get(chosen.id, row)
         said.append(f"{chosen.title} {value_text(chosen, value)}")
-        peers = peers_median(snapshot, scope, chosen.id, row) if not chosen.words else None
+        peers = peers_median(grid.assessment, scope, chosen.id, row) if not chosen.words else None
         if peers is not None and not isinstance(value, Missing):
             said.append(f"peers {value_text(chosen, peers)}")
     for name, word in _BESIDE[scope]:

@@ -170,9 +170,9 @@ class FleetGrid:
 
     def _fold(self, height: int) -> None:
         assert self.assessment is not None
-        nodes, by_name = self.assessment.nodes, self.snapshot.by_name
+        levels, by_name = self.assessment.nodes.tolist(), self.snapshot.by_name
         order = self._order
-        healthy = [name for name in order if nodes[by_name[name]] == Level.NORMAL]
+        healthy = [name for name in order if levels[by_name[name]] == 0]
         mode = self.options.fold
         folded: list[str] = []
         if mode == "all":
@@ -351,23 +351,24 @@ class FleetGrid:
         row = [Span(lead, Tone.NORMAL), Span(name, Tone.PLAIN, cursor is not None)]
         if not layout.spaced:
             row.append(Span(" "))
-        nodes = [snapshot.node(name) for name in self.folded]
+        folded = np.zeros(len(snapshot.nodes), dtype=bool)
+        folded[[snapshot.by_name[name] for name in self.folded]] = True
         metric = self.metric
         if layout.value:
-            row += [gap, *self._median_cell(np.array([node.index for node in nodes]), layout.value)]
+            row += [gap, *self._median_cell(np.flatnonzero(folded), layout.value)]
         for scope in LABELS:
             count, cell = layout.cells_of(scope)
             if not count:
                 continue
             row += [gap, Span(" " * layout.lead(scope))]
+            owner, place = self.assessment.owners[scope]
+            here = (owner >= 0) & folded[owner]
             for position in range(count):
-                rows = [
-                    part[position] for part in (snapshot.rows(node, scope) for node in nodes) if position < len(part)
-                ]
+                rows = np.flatnonzero(here & (place == position))
                 if scope is metric.scope:
-                    row += self._median_cell(np.array(rows, dtype=int), cell)
+                    row += self._median_cell(rows, cell)
                 else:
-                    row.append(Span(glyphs.level(0) if rows else " ", Tone.NORMAL))
+                    row.append(Span(glyphs.level(0) if rows.size else " ", Tone.NORMAL))
                     if layout.spaced and position < count - 1:
                         row.append(Span(" "))
         row.append(Span(" " * (layout.before_what - row_width(tuple(row)))))

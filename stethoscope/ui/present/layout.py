@@ -20,8 +20,9 @@ _HOST_WIDTH = 14
 _LINK_WIDTH = 12
 LABELS = {Scope.GPU: "gpu", Scope.PORT: "ib"}
 """Names of the blocks of cells in the headline."""
-_WHAT_WIDE = 36
-_WHAT_NARROW = 26
+_WHAT_FULL = 36
+_WHAT_LEAN = 26
+_WHAT_BARE = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +86,13 @@ def choose(snapshot: FleetSnapshot, metric: Metric, cells: int, digits: int) -> 
     port_cell = digits if metric.scope is Scope.PORT else 1
     value = digits if metric.scope is Scope.NODE else 0
     full = Layout(cells, name, gpus, ports, gpu_cell, port_cell, value, True, _HOST_WIDTH, _LINK_WIDTH)
-    if cells - full.before_what >= _WHAT_WIDE:
+    if cells - full.before_what >= _WHAT_FULL:
         return full
     lean = Layout(cells, name, gpus, ports, gpu_cell, port_cell, value, True, 0, _LINK_WIDTH)
-    if cells - lean.before_what >= _WHAT_WIDE:
+    if cells - lean.before_what >= _WHAT_LEAN:
         return lean
     bare = Layout(cells, name, gpus, ports, gpu_cell, port_cell, value, True, 0, 0)
-    if cells - bare.before_what >= _WHAT_NARROW:
+    if cells - bare.before_what >= _WHAT_BARE:
         return bare
     return Layout(cells, min(name, max(8, cells // 4)), gpus, ports, 1, 1, value, False, 0, 0)
 

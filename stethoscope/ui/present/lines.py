@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from stethoscope.clock import duration, hms
 from stethoscope.model.finding import Severity
 from stethoscope.model.ids import fold
-from stethoscope.ui.present.assess import SEVERITY_LEVELS, driver_hung, worst_findings
+from stethoscope.ui.present.assess import SEVERITY_LEVELS, worst_findings
 from stethoscope.ui.present.numbers import number
 from stethoscope.ui.present.spans import (
     HEAT_LEVELS,
@@ -57,9 +57,8 @@ def count(assessment: Assessment) -> Counts:
     snapshot = assessment.snapshot
     fresh = Counter(assessment.ages)
     hung = sum(
-        driver_hung(snapshot, node)
-        for node in snapshot.nodes
-        if assessment.ages[node.index] in (Level.NORMAL, Level.STALE)
+        bool(hung) and age in (Level.NORMAL, Level.STALE)
+        for hung, age in zip(assessment.hung, assessment.ages, strict=True)
     )
     ages = [
         age

@@ -1,0 +1,43 @@
+"""Pictures of the screens; everything else about them is asserted as text elsewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.ui.scenes import troubled
+from tests.ui.test_console import app_on, ready
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from textual.pilot import Pilot
+
+    from stethoscope.ui.app import StethoscopeApp
+
+
+def pressing(*keys: str) -> Callable[[Pilot[None]], Awaitable[None]]:
+    async def before(pilot: Pilot[None]) -> None:
+        app: StethoscopeApp = await ready(pilot)
+        for key in keys:
+            await pilot.press(key)
+            await pilot.pause(0.1)
+        for _ in range(2):
+            app.pull()
+            await pilot.pause()
+
+    return before
+
+
+@pytest.mark.parametrize(
+    ("size", "keys"),
+    [
+        pytest.param((80, 24), ("down", "down"), id="fleet-narrow"),
+        pytest.param((160, 50), ("down", "down", "down", *["right"] * 5), id="fleet-wide"),
+        pytest.param((120, 40), ("down", "enter"), id="node"),
+        pytest.param((100, 50), ("?",), id="help"),
+    ],
+)
+def test_the_screen_looks_as_it_did(snap_compare: Any, size: tuple[int, int], keys: tuple[str, ...]) -> None:
+    assert snap_compare(app_on(troubled()), terminal_size=size, run_before=pressing(*keys))
