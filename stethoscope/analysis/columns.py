@@ -68,13 +68,15 @@ class Columns:
         self.total_reasons: Codes = np.full((narrow, capacity), Reason.WAITING, np.uint8)
         self.since_first: Totals = np.zeros((narrow, capacity), np.uint64)
         self.since: Floats = np.full((narrow, capacity), _NEVER)
-        """Node's monotonic seconds of the last reading of each counter, as analysis.counters.step wants them."""
+        """Node's monotonic seconds of the reading that the next rate starts from, as analysis.counters.step wants them."""
+        self.carry: Totals = np.zeros((narrow, capacity), np.uint64)
+        """What was counted since that reading, in intervals too short for a rate of their own."""
         self.first_at: Floats = np.full(capacity, np.nan)
         for array, before in zip(self._arrays(), former, strict=False):
             array[..., : self.rows] = before[..., : self.rows]
 
     def _arrays(self) -> tuple[npt.NDArray[Any], ...]:
-        counters = (self.totals, self.total_reasons, self.since_first, self.since)
+        counters = (self.totals, self.total_reasons, self.since_first, self.since, self.carry)
         return (self.values, self.reasons, *counters, self.first_at)
 
     def add(self, rows: int) -> int:
@@ -104,6 +106,7 @@ class Columns:
         self.totals[:, at] = 0
         self.since_first[:, at] = 0
         self.since[:, at] = _NEVER
+        self.carry[:, at] = 0
         self.first_at[at] = np.nan
         self.dirty = True
 
@@ -232,8 +235,8 @@ class Columns:
         values, since = self.values[: len(self.counters), rows], self.since[:, rows]
         before = self.totals[:, rows]
         read = total_reasons == _PRESENT if complete and not full else np.zeros(before.shape, np.bool_)
-        reasons = self.reasons[: len(self.counters), rows]
-        if not columns and (~read | (values == 0) | (reasons == _SATURATED)).all():
+        reasons, carry = self.reasons[: len(self.counters), rows], self.carry[:, rows]
+        if not columns and not carry.any() and (~read | (values == 0) | (reasons == _SATURATED)).all():
             # Nothing moves and nothing moved: the interval has passed, the rates stay as they are.
             np.copyto(since, mono, where=read)
             return False
@@ -247,7 +250,7 @@ class Columns:
                 read[at] = True
             else:
                 self._put_totals(first, count, order, columns, flat, now, read, full=full)
-        result = step(self.rules, before, now, since, mono)
+        result = step(self.rules, before, now, since, mono, carry)
         timed = result.timed
         timed &= read
         if np.count_nonzero(timed) < np.count_nonzero(read):
@@ -257,7 +260,9 @@ class Columns:
         np.copyto(reasons, result.reasons, where=timed)
         np.add(self.since_first[:, rows], result.increments, out=self.since_first[:, rows], where=read)
         np.copyto(before, now, where=read)
-        np.copyto(since, mono, where=read)
+        np.copyto(since, mono, where=timed)
+        np.add(carry, result.increments, out=carry, where=read)
+        np.copyto(carry, np.uint64(0), where=timed)
         return True
 
     def _put_totals(

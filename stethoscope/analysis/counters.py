@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from stethoscope.model.fleet import Codes, Floats, Totals
     from stethoscope.model.metric import Metric
 
-MIN_INTERVAL_S = 0.05
-"""A shorter interval gives no new rate: the increments count, and the rate before stays."""
+MIN_INTERVAL_S = 0.8
+"""A shorter interval gives no rate of its own: the rate before stays, and the next one covers both intervals. A full
+frame that was asked for just behind a delta would else turn one count more or less into several a second."""
 
 _WRAP_SHARE = 16
 _NO_PIN = 2**64 - 1
@@ -64,11 +65,12 @@ class Step(NamedTuple):
     """Where the interval was long enough for a rate, or there was no interval: elsewhere the last rate stays."""
 
 
-def step(rules: CounterRules, before: Totals, now: Totals, since: Floats, mono: float) -> Step:
+def step(rules: CounterRules, before: Totals, now: Totals, since: Floats, mono: float, carry: Totals) -> Step:
     """Return rates and increments between two readings of a block of counters.
 
-    `since` holds the node's monotonic seconds of the reading `before`: NaN when it gives no rate (the first one, or one
-    of an earlier run), -inf when there was none at all and `before` means nothing.
+    `since` holds the node's monotonic seconds of the reading that the rate starts from: NaN when it gives no rate (the
+    first one, or one of an earlier run), -inf when there was none at all and `before` means nothing. `carry` is what
+    was counted between that reading and `before`.
 
     A total that went back has wrapped when the old one stood in the last sixteenth of the counter's width and the new
     one in the first; else it was reset, and what it shows was counted since then.
@@ -92,13 +94,13 @@ def step(rules: CounterRules, before: Totals, now: Totals, since: Floats, mono: 
         reasons[reset & (reasons == _PRESENT)] = _RESET
         timed |= reset
     if regular:
-        rates = change / interval_s
+        rates = (change + carry) / interval_s
     else:
         with np.errstate(all="ignore"):
-            rates = change / interval_s
+            rates = (change + carry) / interval_s
     still = now[:, None, :] == rules.pins
     if count_nonzero(still):
-        reasons[still.any(axis=1) & (change == 0) & (reasons == _PRESENT)] = _SATURATED
+        reasons[still.any(axis=1) & (change == 0) & (carry == 0) & (reasons == _PRESENT)] = _SATURATED
     if count_nonzero(reasons):
         rates[reasons != _PRESENT] = np.nan
     return Step(rates, reasons, change, timed)

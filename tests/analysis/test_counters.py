@@ -22,10 +22,10 @@ BITS_32 = counter(bits=32)
 STICKY = counter(pins=(255,))
 
 
-def one(metric: Metric, before: int, now: int, since: float = 10.0, mono: float = 12.0) -> Step:
+def one(metric: Metric, before: int, now: int, since: float = 10.0, mono: float = 12.0, carry: int = 0) -> Step:
     rules = CounterRules.of([metric])
     cell = (np.array([[before]], np.uint64), np.array([[now]], np.uint64), np.array([[since]]))
-    return step(rules, *cell, mono)
+    return step(rules, *cell, mono, np.array([[carry]], np.uint64))
 
 
 def rate(result: Step) -> float | Reason:
@@ -92,7 +92,7 @@ def test_a_quiet_counter_below_its_pin_is_at_rest() -> None:
 def test_zero_is_not_a_pin() -> None:
     rules = CounterRules.of([counter(pins=(255, 65_535)), PLAIN])
     zeros = np.zeros((2, 1), np.uint64)
-    assert (step(rules, zeros, zeros, np.zeros((2, 1)), 5.0).reasons == Reason.PRESENT).all()
+    assert (step(rules, zeros, zeros, np.zeros((2, 1)), 5.0, zeros).reasons == Reason.PRESENT).all()
 
 
 @pytest.mark.parametrize("mono", [10.0, 10.0 + MIN_INTERVAL_S / 2, 9.0])
@@ -100,6 +100,14 @@ def test_too_short_an_interval_leaves_the_rate_as_it_was(mono: float) -> None:
     result = one(PLAIN, 100, 150, since=10.0, mono=mono)
     assert not result.timed[0, 0]
     assert result.increments[0, 0] == 50
+
+
+def test_the_rate_after_too_short_an_interval_covers_both() -> None:
+    assert rate(one(PLAIN, 150, 190, since=10.0, mono=12.0, carry=50)) == 45.0
+
+
+def test_a_pinned_counter_that_moved_in_a_short_interval_still_has_a_rate() -> None:
+    assert rate(one(STICKY, 255, 255, since=10.0, mono=12.0, carry=1)) == 0.5
 
 
 events = st.lists(
@@ -115,7 +123,7 @@ def test_rates_are_never_negative_and_increments_sum_up(
 ) -> None:
     rules = CounterRules.of([metric])
     total, mono, counted, summed = start, 100.0, 0, 0
-    since = np.array([[mono]])
+    since, carry, basis = np.array([[mono]]), np.zeros((1, 1), np.uint64), 0
     before = np.array([[total]], np.uint64)
     for what, amount, dt in events:
         mono += dt
@@ -127,12 +135,15 @@ def test_rates_are_never_negative_and_increments_sum_up(
         if metric.bits:
             total %= 2**metric.bits
         now = np.array([[total]], np.uint64)
-        result = step(rules, before, now, since, mono)
+        result = step(rules, before, now, since, mono, carry)
         summed += int(result.increments[0, 0])
         present = result.reasons[0, 0] == Reason.PRESENT
         assert present == (not np.isnan(result.rates[0, 0]))
-        assert not present or 0 <= result.rates[0, 0] <= amount / dt * 1.000001
-        before, since = now, np.array([[mono]])
+        before, carry = now, carry + result.increments
+        if result.timed[0, 0]:
+            if present:
+                assert result.rates[0, 0] == pytest.approx((counted - basis) / (mono - since[0, 0]))
+            since, carry, basis = np.array([[mono]]), np.zeros((1, 1), np.uint64), counted
     assert summed == counted
 
 
