@@ -81,6 +81,10 @@ class StethoscopeApp(App[None]):
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self.exit, None, 128 + number)
         self.call_after_refresh(self._begin)
+        if self.glyphs is UNICODE and self._driver is not None and not self.is_headless:
+            # How wide does this terminal draw a character of ambiguous width? It answers with where its cursor stands
+            # after one, or not at all; the first picture covers the character.
+            self._driver.write("\x1b[1;1H▲\x1b[6n")
 
     def _begin(self) -> None:
         self._work = asyncio.create_task(self._drive())
@@ -194,6 +198,12 @@ class StethoscopeApp(App[None]):
     def on_resize(self, event: events.Resize) -> None:
         """Draw everything again: the terminal may have moved what was there."""
         self._picture.forget()
+
+    def on_cursor_position(self, event: events.CursorPosition) -> None:
+        """Take the terminal's answer about the width of characters."""
+        if event.x > 1 and self.glyphs is UNICODE:
+            self.glyphs = ASCII
+            self.fleet_screen.change_glyphs()
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         # Everything that Textual wants to draw goes out as its difference to what the terminal shows.

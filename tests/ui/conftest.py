@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-# Read when Textual is imported.
-os.environ["TEXTUAL_COLOR_SYSTEM"] = "256"
+os.environ["TERM"] = "xterm-256color"
 os.environ["TEXTUAL_ANIMATIONS"] = "none"
-os.environ.pop("NO_COLOR", None)
+for name in ("NO_COLOR", "COLORTERM"):
+    os.environ.pop(name, None)

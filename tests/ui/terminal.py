@@ -34,6 +34,8 @@ class Terminal:
         self.screen = pyte.Screen(columns, lines)
         self._stream = pyte.ByteStream(self.screen)
         self.raw = b""
+        self.cursor_column = 0
+        """What is answered when the program asks where the cursor stands; nothing for 0."""
         self.status: int | None = None
         base = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "TEXTUAL_ANIMATIONS": "none", "PATH": os.environ["PATH"]}
         base["HOME"] = environment.pop("HOME", "/nonexistent")
@@ -83,6 +85,8 @@ class Terminal:
             if not data:
                 break
             got += data
+            if self.cursor_column and b"\x1b[6n" in data:
+                self.send(f"\x1b[1;{self.cursor_column}R")
             self._stream.feed(_UNKNOWN.sub(b"", data))
         self.raw += got
         return got

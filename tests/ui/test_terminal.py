@@ -77,6 +77,16 @@ def test_a_plain_locale_gets_ascii(environment: dict[str, str]) -> None:
         terminal.finish()
 
 
+@pytest.mark.parametrize(("column", "ascii_only"), [(2, False), (3, True)])
+def test_a_terminal_that_draws_signs_wide_gets_ascii(column: int, *, ascii_only: bool) -> None:
+    with console("troubled") as terminal:
+        terminal.cursor_column = column
+        terminal.wait("like their peers")
+        assert terminal.settle().isascii() is ascii_only
+        terminal.send("q")
+        assert terminal.finish() == 0
+
+
 @pytest.mark.parametrize("term", ["xterm", "xterm-256color", "screen-256color", "linux"])
 def test_poor_terminals_get_few_colours(term: str) -> None:
     with console("troubled", TERM=term) as terminal:

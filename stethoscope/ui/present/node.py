@@ -19,7 +19,7 @@ from stethoscope.ui.present.numbers import (
     total_text,
     value_text,
 )
-from stethoscope.ui.present.spans import Glyphs, Level, Row, Span, Tone, cut, level_tone, pad
+from stethoscope.ui.present.spans import Glyphs, Level, Row, Span, Tone, cut, level_tone, pad, spread, width
 
 if TYPE_CHECKING:
     from stethoscope.model.fleet import FleetSnapshot, Node
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 _TITLE = 26
 _CELL = 9
 _LOG_LINES = 40
-_HOST_CELL = 38
+_HOST_CELL = 42
 
 
-def node_title(assessment: Assessment, node: Node, wall: float, cells: int, glyphs: Glyphs) -> Row:
+def node_title(assessment: Assessment, node: Node, wall: float, cells: int, glyphs: Glyphs, *, paused: bool) -> Row:
     """Return the top line of the node screen."""
     level = int(assessment.nodes[node.index])
     fresh = assessment.ages[node.index]
@@ -45,15 +45,17 @@ def node_title(assessment: Assessment, node: Node, wall: float, cells: int, glyp
     if node.rack:
         parts.append(node.rack)
     words = f" {glyphs.dot} ".join(parts)
-    return (
+    left = (
         Span(f" {glyphs.level(level)} ", level_tone(level)),
         Span(node.name, Tone.TITLE),
         Span("  "),
         Span(
-            cut(words, max(0, cells - len(node.name) - 18), glyphs.ellipsis), level_tone(fresh) if fresh else Tone.QUIET
+            cut(words, max(0, cells - width(node.name) - 21), glyphs.ellipsis),
+            level_tone(fresh) if fresh else Tone.QUIET,
         ),
-        Span(f"   {hms(wall)} UTC", Tone.QUIET),
     )
+    right = (Span(" PAUSED ", Tone.KEY, selected=True), Span("  ")) if paused else ()
+    return spread(left, (*right, Span(f"{hms(wall)} UTC ", Tone.QUIET)), cells)
 
 
 def node_rows(assessment: Assessment, node: Node, wall: float, cells: int, glyphs: Glyphs) -> list[Row]:
@@ -210,11 +212,11 @@ def _host(assessment: Assessment, node: Node, cells: int, glyphs: Glyphs) -> lis
             text += f" ({total_text(metric, table.total(name, node.index))})"
         tone = level_tone(level) if isinstance(value, Missing) or level > Level.MISSING else Tone.PLAIN
         loud = level > Level.MISSING
-        title = pad(metric.title, 24, glyphs.ellipsis)
+        title = pad(metric.title, 28, glyphs.ellipsis)
         entry = (
             Span(f" {glyphs.level(level) if loud else ' '} ", level_tone(level)),
             Span(title, Tone.QUIET),
-            Span(pad(text, _HOST_CELL - 27, glyphs.ellipsis), tone),
+            Span(pad(text, _HOST_CELL - 31, glyphs.ellipsis), tone),
         )
         entries.append((-level if loud else 0, entry))
     entries.sort(key=lambda entry: entry[0])

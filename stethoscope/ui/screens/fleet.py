@@ -44,6 +44,7 @@ class FleetScreen(Screen[None]):
         self._options: GridOptions | None = None
         self._snapshot: FleetSnapshot | None = None
         self._now = (0.0, 0.0)
+        self._metric_chosen = False
         self.paused = False
         self.filter_text = ""
 
@@ -93,6 +94,13 @@ class FleetScreen(Screen[None]):
             console = self._owner
             self._show("top", opening_line(console.title, console.doing, console.clock.wall(), cells))
 
+    def change_glyphs(self) -> None:
+        """Draw everything again with the characters that the app has now."""
+        self._grid = None
+        self.view.forget()
+        self.draw_frame()
+        self._draw()
+
     def show_snapshot(self, snapshot: FleetSnapshot, now_mono: float, now_wall: float) -> None:
         """Take the state of this moment; a paused view keeps the one that it has."""
         if self.paused and self._snapshot is not None:
@@ -113,10 +121,12 @@ class FleetScreen(Screen[None]):
 
         glyphs, view, cells = self._owner.glyphs, self.view, self.size.width
         if self._options is None:
-            self._options = GridOptions(self._owner.metric or first_metric(snapshot), filter=self.filter_text)
+            self._options = GridOptions("", filter=self.filter_text)
         if self._grid is None:
             self._grid = view.grid = FleetGrid(self._options, glyphs)
         grid = self._grid
+        if not self._metric_chosen:
+            self._options.metric = self._owner.metric or first_metric(snapshot)
         now_mono, now_wall = self._now
         assessment = assess(snapshot, now_mono)
         tall = self.size.height >= _SHORT
@@ -187,6 +197,7 @@ class FleetScreen(Screen[None]):
         """Show `metric` in the grid."""
         if self._options is not None:
             self._options.metric = metric
+            self._metric_chosen = True
             self._draw()
 
     def action_choose_metric(self) -> None:

@@ -85,9 +85,7 @@ class NodeScreen(Screen[None]):
             return
         node = snapshot.node(self._node_name)
         assessment = assess(snapshot, mono)
-        title = node_title(assessment, node, wall, self.size.width, glyphs)
-        if self.paused:
-            title = (*title, Span("  "), Span(" PAUSED ", Tone.KEY, selected=True))
+        title = node_title(assessment, node, wall, self.size.width, glyphs, paused=self.paused)
         self.query_one("#top", Lines).show([title])
         view.show(node_rows(assessment, node, wall, view.cells or self.size.width, glyphs))
 
