@@ -77,7 +77,7 @@ async def test_the_fleet_is_shown_worst_first() -> None:
 async def test_the_cursor_explains_cells_and_stops_at_the_edges() -> None:
     async with app_on(troubled()).run_test(size=(200, 60)) as pilot:
         app = await ready(pilot)
-        await pilot.press("down", "down", "down", "right", "right", "right", "right", "right")
+        await pilot.press("down", "down", "down", "down", "right", "right", "right", "right", "right")
         assert line(app, "cursor").startswith(" gpu-011/gpu/4  SM clock 1410 MHz · peers 1980 MHz")
         await pilot.press(*["right"] * 40)
         assert line(app, "cursor").startswith(" gpu-011/ib/mlx5_7")
@@ -90,12 +90,12 @@ async def test_the_cursor_explains_cells_and_stops_at_the_edges() -> None:
 async def test_enter_opens_the_node_and_escape_goes_back() -> None:
     async with app_on(troubled()).run_test(size=(80, 24)) as pilot:
         app = await ready(pilot)
-        await pilot.press("down", "enter")
+        await pilot.press("down", "down", "down", "enter")
         await pilot.pause(0.1)
         app.pull()
         await pilot.pause()
         assert isinstance(app.screen, NodeScreen)
-        assert line(app, "top").startswith(" ✖ gpu-007  live")
+        assert line(app, "top").startswith(" ▲ gpu-007  live")
         assert any("sick link" in row for row in visible(app))
         top = visible(app)
         await pilot.press("pagedown")
@@ -126,7 +126,7 @@ async def test_metrics_are_chosen_by_key_and_by_name() -> None:
         await pilot.press(*"symbol", "enter")
         await pilot.pause(0.1)
         assert line(app, "legend").startswith(" Symbol errors /s")
-        assert any("✖41" in row for row in visible(app))
+        assert any("▲41" in row for row in visible(app))
 
 
 async def test_the_filter_takes_letters_and_escape_clears_it() -> None:

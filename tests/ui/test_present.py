@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from stethoscope.model.finding import Severity
@@ -100,7 +102,7 @@ def test_text_is_measured_in_cells() -> None:
 
 def test_worst_nodes_come_first_and_healthy_ones_keep_their_order() -> None:
     grid = grid_of(troubled())
-    assert grid.lines[:8] == ["gpu-002", "gpu-007", "gpu-009", "gpu-011", "gpu-014", "gpu-016", "gpu-020", "gpu-018"]
+    assert grid.lines[:8] == ["gpu-002", "gpu-009", "gpu-014", "gpu-007", "gpu-011", "gpu-016", "gpu-020", "gpu-018"]
     assert grid.lines[8:10] == ["gpu-001", "gpu-003"]
 
 
@@ -173,8 +175,8 @@ def test_a_lost_or_stale_node_shows_no_values() -> None:
 def test_narrow_screens_show_blocks_and_the_sentence() -> None:
     grid = grid_of(troubled(), cells=80, height=16)
     rows = dict(zip(grid.lines, texts(grid), strict=True))
-    assert rows["gpu-007"] == "✖ gpu-007   ████████ ···✖···· ib/mlx5_3 sick link: symbol errors +41/s"
-    assert rows["gpu-011"].startswith("✖ gpu-011   ████✖███ ········ gpu/4 thermal")
+    assert rows["gpu-007"] == "▲ gpu-007   ████████ ···▲···· ib/mlx5_3 sick link: symbol errors +41/s"
+    assert rows["gpu-011"].startswith("▲ gpu-011   ████▲███ ········ gpu/4 thermal")
     assert all(width(row) <= 80 for row in rows.values())
 
 
@@ -272,7 +274,11 @@ def test_levels_follow_thresholds_in_the_direction_that_is_worse() -> None:
         },
     )
     table = snapshot.tables[Scope.GPU]
-    assert metric_levels(table, catalogue()["gpu_temp"])[:3].tolist() == [Level.WARNING, Level.CRITICAL, Level.NORMAL]
+    assert metric_levels(table, replace(catalogue()["gpu_temp"], critical=90.0))[:3].tolist() == [
+        Level.WARNING,
+        Level.CRITICAL,
+        Level.NORMAL,
+    ]
     assert metric_levels(table, catalogue()["gpu_temp_margin"])[2] == Level.WARNING
 
 
@@ -333,8 +339,8 @@ def node_text(name: str, cells: int = 200) -> str:
 
 def test_the_node_screen_has_every_scope_and_its_units() -> None:
     text = node_text("gpu-007")
-    assert "✖ Symbol errors /s" in text
-    assert "✖41" in text
+    assert "▲ Symbol errors /s" in text
+    assert "▲41" in text
     assert "8,123" in text
     assert "kernel log: permission" in text
     assert "SM clock MHz" in text

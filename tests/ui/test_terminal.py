@@ -58,7 +58,7 @@ def test_the_fleet_at_80x24() -> None:
 def test_without_colour_everything_is_still_said() -> None:
     with console("troubled", NO_COLOR="1") as terminal:
         text = terminal.wait("like their peers")
-        assert "✖ gpu-011   ████✖███" in text
+        assert "▲ gpu-011   ████▲███" in text
         terminal.send("jjj")
         terminal.settle()
         codes = {code for match in re.findall(rb"\x1b\[([0-9;]*)m", terminal.raw) for code in match.split(b";")}

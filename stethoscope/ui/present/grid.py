@@ -39,7 +39,7 @@ FOLD = "\0fold"
 SETTLE_S = 3.0
 """Rows are sorted again at most this often."""
 _DEVIATION = 0.05
-"""A value further than this share of the scale from its peers is drawn plain instead of quiet."""
+"""A value at least this share of the scale away from the others is drawn plain instead of quiet."""
 
 
 class Target(NamedTuple):
@@ -81,8 +81,8 @@ class FleetGrid:
         self._digits: tuple[str, int] = ("", 4)
         self._heat: npt.NDArray[np.int8] = np.empty(0, dtype=np.int8)
         self._levels: npt.NDArray[np.uint8] = np.empty(0, dtype=np.uint8)
-        self._median: float | None = None
-        self._median_of = ""
+        self._usual: tuple[str, float, float] | None = None
+        """Metric, median of all, and the distance from it that is worth a look."""
         self._wall = 0.0
         self._cache: dict[str, tuple[tuple[object, ...], Row]] = {}
 
@@ -107,7 +107,7 @@ class FleetGrid:
         self._heat = self.scale.update(table, metric)
         self._levels = np.maximum(metric_levels(table, metric), self.assessment.rows[metric.scope])
         values = table.values[table.index[metric.id]][table.reasons[table.index[metric.id]] == Reason.PRESENT]
-        self._median = self._steady_median(values)
+        self._learn_peers(values)
         least = self._digits[1] if self._digits[0] == metric.id else 4
         self.divisor, self.unit = common_unit(metric, self.scale.high)
         self._digits = (metric.id, digits_of(snapshot, metric, least, self.divisor))
@@ -115,14 +115,17 @@ class FleetGrid:
         self._settle(assessment.now_mono, pinned)
         self._fold(height)
 
-    def _steady_median(self, values: npt.NDArray[np.float64]) -> float | None:
-        # What is near its peers is drawn quietly; that must not change for all rows because of a little noise.
-        median = float(np.median(values)) if values.size else None
-        if median is None or self._median is None or self._median_of != self.options.metric:
-            self._median_of = self.options.metric
-            return median
-        step = 0.2 * _DEVIATION * (self.scale.high - self.scale.low) / self._scale_of(self.metric)
-        return median if abs(median - self._median) > step else self._median
+    def _learn_peers(self, values: npt.NDArray[np.float64]) -> None:
+        """Note what is usual, and how far from it is worth a look; both stand still under a little noise."""
+        if not values.size:
+            self._usual = None
+            return
+        median = float(np.median(values))
+        spread = 5.0 * float(np.median(np.abs(values - median)))
+        far = max(spread, _DEVIATION * (self.scale.high - self.scale.low) / self._scale_of(self.metric))
+        old = self._usual
+        if old is None or old[0] != self.metric.id or abs(median - old[1]) > 0.2 * far or not 0.6 < far / old[2] < 1.2:
+            self._usual = (self.metric.id, median, far)
 
     @staticmethod
     def _scale_of(metric: Metric) -> float:
@@ -207,7 +210,7 @@ class FleetGrid:
         level = int(self.assessment.nodes[node.index])
         what = what_is_wrong(self.assessment, node, self._wall)
         state = (
-            node.version, level, what, self.options.metric, self.layout, cursor, self._median,
+            node.version, level, what, self.options.metric, self.layout, cursor, self._usual,
             age_word(node, self.assessment.now_mono), self.scale.low, self.scale.high,
         )  # fmt: skip
         cached = self._cache.get(key)
@@ -315,9 +318,9 @@ class FleetGrid:
         return Span(self.glyphs.heat[heat], heat_tone(heat), selected)
 
     def _deviates(self, value: float) -> bool:
-        if self._median is None or self.metric.bitmask or self.metric.kind is Kind.STATE:
+        if self._usual is None or self.metric.bitmask or self.metric.kind is Kind.STATE:
             return False
-        return abs(value - self._median) * self._scale_of(self.metric) > _DEVIATION * (self.scale.high - self.scale.low)
+        return abs(value - self._usual[1]) > self._usual[2]
 
     def _host(self, node: Node, cells: int) -> list[Span]:
         assert self.assessment is not None

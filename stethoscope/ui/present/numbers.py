@@ -55,6 +55,11 @@ def number(value: float) -> str:
     return f"{value:.0e}".replace("e-0", "e-")
 
 
+def rate(value: float) -> str:
+    """Return a rate of events: two significant digits, as more would only tremble."""
+    return f"{value:.0f}" if abs(value) >= 9.95 else number(value)
+
+
 def shown(metric: Metric, value: float) -> float:
     """Return `value` of a table in the unit that is shown: counters are scaled to their rate unit."""
     return value * metric.rate_scale if metric.kind is Kind.COUNTER else value
@@ -87,12 +92,14 @@ def _with_unit(value: float, unit: str) -> str:
     value, unit = _stepped(value, unit)
     if unit == "s":
         return duration(value)
+    if unit == "/s":
+        return f"{rate(value)}/s"
     text = number(value)
     if unit == "C":
         return f"{text} °C"
     if unit in ("", "bool", "state", "code", "bits"):
         return text
-    return text + unit if unit == "/s" else f"{text} {unit}"
+    return f"{text} {unit}"
 
 
 def value_text(metric: Metric, value: float | Missing) -> str:
@@ -129,6 +136,8 @@ def cell_text(metric: Metric, value: float, divisor: float = 1.0) -> str:
     if metric.words:
         return words(metric, value)[:7]
     scaled = shown(metric, value) / divisor
+    if metric.shown_unit == "/s":
+        return rate(scaled)
     return f"{scaled:.1f}" if divisor > 1 and 0 < scaled < 100 else number(scaled)
 
 
