@@ -25,7 +25,7 @@ HERE = Path(__file__).resolve().parent
 START_AT = "6m"
 """Simulated time of the pictures: the optic of the bundled scenario is sick by then."""
 PICTURES: tuple[tuple[str, tuple[int, int], tuple[str, ...]], ...] = (
-    ("fleet", (160, 45), ("right",) * 9),
+    ("fleet", (160, 45), ("right",) * 12),
     ("fleet-80x24", (80, 24), ()),
     ("node", (120, 45), ("enter",)),
     ("help", (100, 48), ("question_mark",)),
