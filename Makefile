@@ -40,7 +40,7 @@ format-check: setup-dev
 
 lint: setup-dev
 	$(BIN)/ruff check .
-	$(BIN)/vermin -q --no-tips --violations -t=3.6- probes/stream.py
+	$(BIN)/vermin -q --no-tips --violations -t=3.6- probes/*.py
 
 types: setup-dev
 	$(BIN)/mypy

@@ -1,5 +1,5 @@
-"""What is sent to a node: the command line that finds a Python there, and the probe with the part of pynvml that it
-reaches.
+"""What is sent to a node: the command line that finds a Python there, the parts of the probe, and what its NVML child
+reaches of pynvml.
 
 `python -m stethoscope.collect.payload` makes the payload once, so that the first console need not, and prints sizes.
 """
@@ -19,15 +19,18 @@ from stethoscope import paths
 from stethoscope.model.wire import sentinel
 
 _BOOTSTRAP = (
-    "import os,zlib;"
+    "import os,sys,zlib;"
     'f=open(0,"rb",0,closefd=False);'
     "n=int(f.readline()or os._exit(0));"
     "b=bytearray();"
     "[b.extend(f.read(n-len(b))or os._exit(0))for _ in iter(lambda:len(b)<n,False)];"
-    "p,_,v=zlib.decompress(b).partition(bytes(1));"
-    'exec(compile(p,"stethoscope","exec"),{"__name__":"__main__","BLOB":bytes(b),"PYNVML":v})'
+    "d=zlib.decompress(b).partition(bytes([1]));"
+    "p=d[0].decode().split(chr(0));"
+    '[exec(compile(s,m+".py","exec"),vars(sys.modules.setdefault(m,type(sys)(m))))for m,s in zip(p[::2],p[1::2])];'
+    "sys.modules[p[-2]].main(d[2])"
 )
-"""Reads the payload unbuffered, so that the control lines behind it stay in the pipe, and runs it."""
+"""Reads the payload unbuffered, so that the control lines behind it stay in the pipe; makes a module of each part of
+the probe, one after the other, and runs the last with what is for the NVML child."""
 
 _PLACES = (
     "python3 /usr/bin/python3 /usr/local/bin/python3 /usr/libexec/platform-python "
@@ -46,7 +49,7 @@ _FINDER = (
     'echo "$4 no-python"; exit 127'
 )
 
-_VERSION = b"1"
+_VERSION = b"2"
 """Grows when the form of the payload changes, so that an older cache is not taken for a newer one."""
 
 
@@ -64,28 +67,52 @@ def command(nonce: str, tick_s: float) -> str:
 
 
 def payload() -> bytes:
-    """Return what is written to the probe's standard input before any control line: a line with the length, then the
-    compressed sources.
+    """Return what is written to the probe's standard input before any control line: a line with the length, then what
+    `build` makes.
 
     It is made once and kept in the cache; a cache that is broken or cannot be written costs nothing but time.
     """
-    probe = (paths.bundled("probes") / "stream.py").read_bytes()
+    parts = {file.stem: file.read_bytes() for file in sorted(paths.bundled("probes").glob("*.py"))}
     pynvml = _pynvml_source()
-    digest = hashlib.sha256(b"\0".join((_VERSION, sys.version.encode(), probe, pynvml))).hexdigest()
+    named = [content for name, source in parts.items() for content in (name.encode(), source)]
+    digest = hashlib.sha256(b"\0".join((_VERSION, sys.version.encode(), *named, pynvml))).hexdigest()
     kept = paths.cache_dir() / "payload" / f"{digest}.bin"
     blob = _read_kept(kept)
     if blob is None:
-        blob = build(probe.decode(), pynvml.decode())
+        blob = build({name: source.decode() for name, source in parts.items()}, pynvml.decode())
         with contextlib.suppress(OSError):  # then it is made again at the next start
             paths.write_private(kept, hashlib.sha256(blob).digest() + blob)
     return b"%d\n%s" % (len(blob), blob)
 
 
-def build(probe: str, pynvml: str) -> bytes:
-    """Return the compressed payload: the probe's source, a NUL, and what the probe reaches of pynvml's."""
-    probe_tree = ast.parse(probe)
-    nvml = prune(pynvml, attributes_of(probe_tree, "nvml")) if pynvml else ""
-    return zlib.compress(b"\0".join((_compact(probe_tree).encode(), nvml.encode())), 9)
+def build(parts: dict[str, str], pynvml: str) -> bytes:
+    """Return the payload of the probe's parts, their sources by name, and of pynvml's source.
+
+    Compressed are, with a byte of 1 between: what the probe runs, name and source of each part that `stream` reaches,
+    those that others import before them, so that it comes last, with NULs between; and what the probe hands on to its
+    NVML child, the source of `nvml_child`, a NUL, and what that reaches of pynvml, or nothing without pynvml.
+    """
+    probe = [text for name, tree in _reached("stream", parts).items() for text in (name, _compact(tree))]
+    child = []
+    if pynvml:
+        tree = ast.parse(parts["nvml_child"])
+        child = [_compact(tree), prune(pynvml, attributes_of(tree, "nvml"))]
+    return zlib.compress("\1".join(map("\0".join, (probe, child))).encode(), 9)
+
+
+def _reached(name: str, parts: dict[str, str]) -> dict[str, ast.Module]:
+    """Return the trees of a part and of those that it imports, however far, each after all that it imports."""
+    tree = ast.parse(parts[name])
+    found = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            imported = [alias.name for alias in node.names]
+        else:
+            imported = [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+        for other in imported:
+            if other in parts:
+                found.update(_reached(other, parts))
+    return {**found, name: tree}
 
 
 def attributes_of(tree: ast.AST, name: str) -> set[str]:
@@ -153,12 +180,13 @@ def _is_text(statement: ast.stmt) -> bool:
 
 
 def _compact(tree: ast.Module) -> str:
-    """Return the source without comments and docstrings."""
+    """Return the source without comments and docstrings, indented by one blank a level."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             body = [statement for statement in node.body if not _is_text(statement)]
             node.body = body or ([] if isinstance(node, ast.Module) else [ast.Pass()])
-    return ast.unparse(tree)
+    # No line begins inside a string: texts of several lines are written with escapes.
+    return re.sub("^(?:    )+", lambda match: " " * (len(match.group()) // 4), ast.unparse(tree), flags=re.MULTILINE)
 
 
 def _pynvml_source() -> bytes:
@@ -181,9 +209,8 @@ def _read_kept(kept: Path) -> bytes | None:
 
 if __name__ == "__main__":
     data = payload()
-    sources = zlib.decompress(data.partition(b"\n")[2])
-    probe_size, nvml_size = (len(part) for part in sources.split(b"\0"))
+    probe_size, child_size = map(len, zlib.decompress(data.partition(b"\n")[2]).split(b"\1"))
     sys.stdout.write(
-        f"payload {len(data)} bytes: probe {probe_size} and pynvml {nvml_size} bytes before compression; "
+        f"payload {len(data)} bytes: probe {probe_size} and NVML child {child_size} bytes before compression; "
         f"command line {len(command('0' * 16, 2.0))} bytes\n"
     )

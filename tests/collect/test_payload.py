@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import os
+import shutil
 import subprocess
 import sys
 import zlib
 from pathlib import Path
 
 import pytest
+import yaml
 
 from stethoscope import paths
 from stethoscope.collect import payload
@@ -123,23 +125,53 @@ def test_a_payload_that_breaks_off_ends_it_quietly(sent: bytes) -> None:
     assert (done.stdout, done.stderr) == (b"", b"")
 
 
-def unpack(data: bytes) -> tuple[str, str]:
-    """Return the two sources in a payload."""
+def unpack(data: bytes) -> tuple[dict[str, str], str, str]:
+    """Return the sources in a payload: the probe's parts by name, what runs in the NVML child, and pynvml."""
     length, _, blob = data.partition(b"\n")
     assert int(length) == len(blob)
-    probe, _, nvml = zlib.decompress(blob).decode().partition("\0")
-    return probe, nvml
+    probe, _, child = zlib.decompress(blob).decode().partition("\1")
+    texts = probe.split("\0")
+    own, _, nvml = child.partition("\0")
+    return dict(zip(texts[::2], texts[1::2], strict=True)), own, nvml
+
+
+def names_in(source: str) -> set[str]:
+    """Return the functions and classes that a source defines."""
+    return {node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
 
 
 def test_the_payload_is_small_and_has_what_the_probe_reaches() -> None:
     data = payload.payload()
-    assert len(data) < 15500
-    probe, nvml = unpack(data)
-    assert '"""' not in probe
-    assert "#" not in nvml
-    names = {node.name for node in ast.parse(nvml).body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    assert len(data) < 15360
+    parts, child, nvml = unpack(data)
+    # What a part imports comes before it.
+    assert list(parts) == ["files", "processes", "fabric", "host", "kernel_log", "nvml", "stream"]
+    assert {**parts, "nvml_child": ""}.keys() == {file.stem for file in paths.bundled("probes").glob("*.py")}
+    for source in (*parts.values(), child, nvml):
+        assert '"""' not in source
+        assert "#" not in source
+    assert "Driver" in names_in(child)
+    assert not any("Driver" in names_in(source) for source in parts.values())
+    names = names_in(nvml)
     assert {"nvmlInit", "nvmlDeviceGetFieldValues", "NVMLError", "_LoadNvmlLibrary"} <= names
     assert not [name for name in names if "Vgpu" in name or name.startswith("nvmlDeviceSet")]
+
+
+def test_the_manifest_names_every_part() -> None:
+    (stream,) = yaml.safe_load((paths.bundled("probes") / "manifest.yaml").read_text())["probes"]
+    files = {file.name for file in paths.bundled("probes").glob("*.py")}
+    assert {stream["file"], *stream["parts"]} == files
+    assert len(stream["parts"]) == len(files) - 1
+
+
+def test_the_sources_stay_what_they_were() -> None:
+    for file in paths.bundled("probes").glob("*.py"):
+        tree = ast.parse(file.read_text())
+        shipped = payload._compact(ast.parse(file.read_text()))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                node.body = [statement for statement in node.body if not payload._is_text(statement)]
+        assert ast.dump(ast.parse(shipped)) == ast.dump(tree)
 
 
 def test_pruning_follows_what_is_mentioned() -> None:
@@ -179,18 +211,29 @@ def test_the_cache_is_used_and_a_broken_one_is_made_again(cache: Path, monkeypat
     assert payload.payload() == data
 
 
+def test_a_change_of_any_part_makes_the_payload_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    shutil.copytree(paths.bundled("probes"), tmp_path / "probes", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(paths, "bundled", lambda kind: tmp_path / kind)
+    made = {payload.payload()}
+    for number, file in enumerate(sorted((tmp_path / "probes").glob("*.py")), 2):
+        file.write_text(file.read_text() + f"\nchanged = {number}\n")
+        made.add(payload.payload())
+        assert len(made) == number
+
+
 def test_a_cache_that_cannot_be_written_costs_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
-    assert unpack(payload.payload())[0]
+    assert unpack(payload.payload())[0].keys() > {"stream"}
 
 
 def test_a_console_without_pynvml_still_sends_the_probe(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     data = payload.payload()
-    assert unpack(data)[1] == ""
+    assert unpack(data)[1:] == ("", "")
     done = run("/bin/sh", sent=data + b'{"do":"stop"}\n')
     full = wire.decode(done.stdout.splitlines()[2])
     assert isinstance(full, wire.Full)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -46,13 +47,39 @@ def tree(tmp_path: Path) -> Tree:
 
 
 @pytest.fixture
-def stream(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Return the probe's module, reading the tree."""
-    spec = importlib.util.spec_from_file_location("probe_under_test", paths.bundled("probes") / "stream.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    monkeypatch.setattr(module, "ROOT", str(tree.root))
-    module.PYNVML, module.BLOB = b"", b""
-    return module
+def part(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    """Return a function that imports a part of the probe by name; the parts read the tree."""
+    monkeypatch.syspath_prepend(str(paths.bundled("probes")))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setattr(importlib.import_module("files"), "ROOT", str(tree.root))
+    return importlib.import_module
+
+
+@pytest.fixture
+def stream(part: Callable[[str], ModuleType]) -> ModuleType:
+    """Return the probe's entry."""
+    return part("stream")
+
+
+@pytest.fixture
+def nvml(part: Callable[[str], ModuleType]) -> ModuleType:
+    """Return the parent's side of the NVML child."""
+    return part("nvml")
+
+
+@pytest.fixture
+def kernel_log(part: Callable[[str], ModuleType]) -> ModuleType:
+    """Return the reader of the kernel log."""
+    return part("kernel_log")
+
+
+@pytest.fixture
+def host(part: Callable[[str], ModuleType]) -> ModuleType:
+    """Return the reader of the host."""
+    return part("host")
+
+
+@pytest.fixture
+def fabric(part: Callable[[str], ModuleType]) -> ModuleType:
+    """Return the reader of the ports."""
+    return part("fabric")

@@ -60,7 +60,7 @@ def fold(known: dict[str, Any], kind: str, fields: dict[str, Any]) -> dict[str, 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(readings=st.lists(states(), min_size=1, max_size=8))
 def test_folding_gives_every_reading(stream: ModuleType, readings: list[dict[str, Any]]) -> None:
-    probe = stream.Probe("n", 2.0)
+    probe = stream.Probe("n", 2.0, b"")
     lines: list[tuple[str, dict[str, Any]]] = []
     probe.put = lambda kind, now, wall, fields: lines.append((kind, fields))
     known: dict[str, Any] = {}
@@ -75,7 +75,7 @@ def test_folding_gives_every_reading(stream: ModuleType, readings: list[dict[str
 
 
 def test_a_full_frame_comes_every_minute_and_nothing_twice(stream: ModuleType) -> None:
-    probe = stream.Probe("n", 2.0)
+    probe = stream.Probe("n", 2.0, b"")
     lines: list[tuple[str, dict[str, Any]]] = []
     probe.put = lambda kind, now, wall, fields: lines.append((kind, fields))
     reading = {"gpus": [], "ports": [], "node": {"x": 1}, "gpu": {}, "port": {}, "notes": {}}

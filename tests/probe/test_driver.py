@@ -77,6 +77,18 @@ def test_a_handle_that_fails_from_the_start(
     assert frame.node["gpu_count"] == 7
 
 
+@pytest.mark.parametrize("code", [3, 999])
+def test_a_gpu_that_does_not_say_who_it_is_is_asked_again(
+    probe: Callable[[], RunningProbe], fake_nvml: FakeNvml, code: int
+) -> None:
+    fake_nvml.set(code__nvmlDeviceGetUUID__2=code)
+    running = probe()
+    assert running.gpus().gpus[2] == wire.GpuIdentity(2)
+    fake_nvml.unset("code__nvmlDeviceGetUUID__2")
+    frame = running.until(lambda message: isinstance(message, wire.Full))
+    assert frame.gpus[2].uuid == "GPU-00000000-0000-0000-0000-000000abc002"
+
+
 @pytest.mark.parametrize(("code", "word"), [(3, "unsupported"), (4, "permission"), (999, "error"), (10, "error")])
 def test_each_value_has_its_own_reason(
     probe: Callable[[], RunningProbe], fake_nvml: FakeNvml, code: int, word: str

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from stethoscope import paths
 from stethoscope.collect import payload
 from stethoscope.model import wire
 from tests.probe.running import NONCE, children_of, group_of, has_mark, wait_for
@@ -149,6 +150,29 @@ def test_a_file_that_blocks_its_reader_does_not_keep_it(
             pass
     go_away(probe, how)
     assert probe.ended_within(GRACE_S)
+
+
+def test_a_defect_of_the_probe_is_told_in_words(start: Start, tree: Tree) -> None:
+    parts = {file.stem: file.read_text() for file in paths.bundled("probes").glob("*.py")}
+    parts["host"] = parts["host"].replace("values = {}\n", "values = {}[0]\n", 1)
+    blob = payload.build(parts, "")
+    probe = start({"STETHOSCOPE_ROOT": str(tree.root)}, sent=b"%d\n%s" % (len(blob), blob))
+    bye = list(probe.messages())[-1]
+    assert isinstance(bye, wire.Bye)
+    assert bye.why == "KeyError: 0, in read of host.py"
+    assert probe.ended_within(GRACE_S)
+
+
+def test_run_as_a_file_it_does_without_the_driver(environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-B", str(paths.bundled("probes") / "stream.py"), "probe", NONCE, "2"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env={"PATH": "/usr/bin:/bin", **environment},
+        timeout=20,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_the_console_being_killed_ends_it(environment: dict[str, str], tmp_path: Path) -> None:

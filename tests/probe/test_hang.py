@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -64,8 +65,13 @@ def test_an_initialisation_that_hangs_and_the_next_console(
     first = start(environment)
     frame = first.until(lambda message: isinstance(message, wire.Full))
     assert (frame.gpus, frame.notes["nvml"], frame.node["gpu_count"]) == ([], "starting", "waiting")
-    first.note("nvml", "hung")
+    assert wait_for(lambda: children_of(first.process.pid), 5)
     child = children_of(first.process.pid)[0]
+    # It gets its name from the kernel a moment after it has started, and waits for the driver from then on.
+    assert wait_for(lambda: Path(f"/proc/{child}/comm").read_text() == "stethoscope-nvm\n", 5)
+    first.send(do="full")
+    frame = first.until(lambda message: isinstance(message, wire.Full))
+    assert (frame.notes, frame.node["gpu_count"]) == ({**frame.notes, "nvml": "starting"}, "waiting")
     first.close_input()
     assert first.ended_within(2)
     assert has_mark(child, "stethoscope-nvml")

@@ -1,0 +1,213 @@
+"""The NVML child as the probe sees it: started, asked, waited for, and what it said last."""
+
+import errno
+import json
+import os
+import sys
+
+import processes
+
+CHILD_MARK = "stethoscope-nvml"
+CHILD_NAME = CHILD_MARK[:15]
+PROBE_NAME = "stethoscope"
+"""What the kernel calls the child and the probe; the mark is what people see among the child's arguments."""
+HUNG_S = 5.0
+"""A driver that has not answered for so long is hung."""
+STARTING_S = 30.0
+"""The same while it has never answered: initialising a driver that nothing else keeps awake takes long."""
+LOOK_AGAIN_S = 30.0
+"""Pause before a stuck child is looked for again, or the driver asked again after it refused."""
+
+# The child's Python gets its part of the payload over a pipe: what runs in it, a NUL, and pynvml.
+BOOTSTRAP = """
+import os
+source = open(0, "rb", 0, closefd=False)
+left = int(source.readline() or os._exit(0))
+blob = b""
+while len(blob) < left:
+    blob += source.read(left - len(blob)) or os._exit(0)
+own, _, nvml = blob.partition(b"\\0")
+scope = {"__name__": "nvml_child"}
+exec(compile(own, "nvml_child.py", "exec"), scope)
+scope["main"](nvml)
+"""
+
+
+class Gpus:
+    """The NVML child and its last answer."""
+
+    def __init__(self, payload):
+        self.payload = payload
+        self.pid = 0
+        self.into = self.out = -1
+        self.unsent = b""
+        self.rest = b""
+        self.asked_at = None
+        self.start_at = None
+        self.grace_ends = None
+        self.has_answered = False
+        self.note = "starting"
+        self.last_pid = 0
+        self.stuck = 0
+        self.identities = []
+        self.values = {}
+        self.node = dict.fromkeys(("gpu_count", "nvml_latency"), "waiting")
+        if not payload:
+            self.note = "console has no pynvml"
+            self.fill("unsupported")
+
+    def notes(self):
+        """Return what the frame has to say about the driver."""
+        notes = {"nvml": self.note} if self.note else {}
+        if self.stuck:
+            notes["nvml_pid"] = str(self.stuck)
+        return notes
+
+    def values_now(self):
+        """Return the columns for a line of this moment: while an answer is out, what counts NVLink traffic was not
+        read, which is not the same as standing still."""
+        if self.asked_at is None or self.note or not self.values:
+            return self.values
+        values = dict(self.values)
+        for metric in ("nvlink_rx", "nvlink_tx"):
+            values[metric] = [cell if isinstance(cell, str) else "waiting" for cell in values[metric]]
+        return values
+
+    def fill(self, word):
+        """Let every value that comes from the driver say `word`."""
+        self.values = {metric: [word] * len(self.identities) for metric in self.values}
+        self.node = dict.fromkeys(self.node, word)
+
+    def refuse(self, words, pci_count):
+        """Take note of a driver that cannot be asked."""
+        self.note = words
+        self.fill("error")
+        if words == "no devices":
+            self.node = {"gpu_count": 0, "nvml_latency": "absent"}
+        elif pci_count == 0:
+            self.node = dict.fromkeys(self.node, "absent")
+
+    def ask(self, now, tick_s):
+        """Start a round, unless the one before is still out; start the child first when it is due."""
+        if not self.payload:
+            return
+        if not self.pid:
+            if self.start_at is None:
+                self.start_at = now
+                self.grace_ends = now + 2.0
+            if now < self.start_at or not self.start(now):
+                return
+        if self.asked_at is None:
+            self.unsent += b"%.3f\n" % tick_s
+            self.asked_at = now
+            self.push()
+
+    def start(self, now):
+        """Start the child unless one from before is stuck; False when none was started."""
+        processes.sweep()
+        # One that has closed its pipe and does not end hangs in the driver's own clean-up.
+        leaving = self.last_pid if self.last_pid in processes.leaving else 0
+        self.stuck = leaving or processes.lost_child(CHILD_NAME, PROBE_NAME)
+        if self.stuck:
+            # One that only lost its probe a moment ago is still on its way out.
+            if now < self.grace_ends:
+                self.start_at = now + 0.3
+                self.stuck = 0
+            else:
+                self.hang()
+                self.start_at = now + LOOK_AGAIN_S
+            return False
+        arguments = [sys.executable or "/proc/self/exe", "-I", "-S", "-c", BOOTSTRAP, CHILD_MARK]
+        try:
+            self.pid, self.into, self.out = processes.spawn(arguments, detached=True)
+        except OSError as error:
+            self.refuse("cannot start a process: %s" % os.strerror(error.errno), None)
+            self.start_at = self.grace_ends = now + LOOK_AGAIN_S
+            return False
+        if self.note == "hung":
+            self.note = "starting"
+            self.fill("waiting")
+        os.set_blocking(self.into, False)
+        os.set_blocking(self.out, False)
+        self.rest = b""
+        self.unsent = b"%d\n%s" % (len(self.payload), self.payload)
+        return True
+
+    def push(self):
+        """Write what the child has yet to be sent, as much as fits into its pipe: a child that does not read, stuck
+        while it starts, must not make the probe wait."""
+        try:
+            self.unsent = self.unsent[os.write(self.into, self.unsent) :]
+        except OSError as error:
+            if error.errno != errno.EAGAIN:
+                # It has ended; reading its pipe says so.
+                self.unsent = b""
+
+    def overdue_at(self):
+        """Return the monotonic time at which the answer that is out is overdue, None when none is or that is known."""
+        if not self.pid or self.asked_at is None or self.stuck:
+            return None
+        return self.asked_at + (HUNG_S if self.has_answered else STARTING_S)
+
+    def hang(self):
+        """Say of every value that the driver does not answer."""
+        self.note = "hung"
+        self.fill("hung")
+
+    def check(self, now):
+        """Declare the driver hung when its answer is overdue; True when that is new."""
+        overdue_at = self.overdue_at()
+        if overdue_at is None or now <= overdue_at:
+            return False
+        self.stuck = self.pid
+        self.hang()
+        return True
+
+    def take(self, now, pci_count):
+        """Read what the child has said; True when an answer is complete."""
+        answered = False
+        while self.out >= 0:
+            try:
+                part = os.read(self.out, 65536)
+            except OSError as error:
+                if error.errno == errno.EAGAIN:
+                    break
+                part = b""
+            if not part:
+                return self.ended(now, pci_count) or answered
+            self.rest += part
+            line, mark, rest = self.rest.rpartition(b"\n")
+            if mark:
+                self.rest = rest
+                self.accept(json.loads(line.rpartition(b"\n")[2].decode("ascii")), pci_count)
+                answered = True
+        return answered
+
+    def accept(self, answer, pci_count):
+        """Take over a round of answers."""
+        self.asked_at = None
+        self.stuck = 0
+        if "gpus" not in answer:
+            self.refuse(answer["note"], pci_count)
+            return
+        self.has_answered = True
+        self.note = answer["note"]
+        self.identities = answer["gpus"]
+        self.values = answer["gpu"] if answer["gpus"] else {}
+        self.node = answer["node"]
+
+    def ended(self, now, pci_count):
+        """The child is gone: start another one later. True when that is news, because it had not said why."""
+        os.close(self.into)
+        os.close(self.out)
+        status = processes.reap(self.pid)
+        unexpected = self.asked_at is not None
+        if unexpected:
+            died = "child died, signal %d" % (status & 127) if status & 127 else "child ended"
+            self.refuse(died, pci_count)
+        self.last_pid = self.pid
+        self.pid, self.into, self.out, self.unsent, self.asked_at, self.stuck = 0, -1, -1, b"", None, 0
+        # No library means no driver package: that does not change while a console watches.
+        self.start_at = now + (LOOK_AGAIN_S * 10 if self.note == "no NVML library" else LOOK_AGAIN_S)
+        self.grace_ends = self.start_at
+        return unexpected
