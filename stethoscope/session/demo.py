@@ -65,10 +65,13 @@ class DemoFleet:
 
     async def open_session(self) -> Session:
         """Wait for the fleet to serve and return a session on it; a child that ended says why in a DataError."""
+        # What opening needs takes as long to import as the fleet takes to start.
+        loading = asyncio.create_task(asyncio.to_thread(_load))
         await self._serving()
+        await loading
         from stethoscope.session.open import open_fleet_file
 
-        return await asyncio.to_thread(open_fleet_file, self.fleet_file)
+        return open_fleet_file(self.fleet_file)
 
     async def _serving(self) -> None:
         child = self._child
@@ -82,3 +85,10 @@ class DemoFleet:
                 raise DataError(f"the simulated fleet ended with code {child.returncode}: {said}")
             await asyncio.sleep(0.02)
         raise InternalError(f"the simulated fleet did not start within {START_TIMEOUT_S:.0f} s")
+
+
+def _load() -> None:
+    import stethoscope.collect.dial
+    import stethoscope.collect.ssh
+    import stethoscope.session.open
+    import stethoscope.specs.fleet  # noqa: F401

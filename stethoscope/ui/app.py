@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 PULL_S = 0.25
 """The screen in front looks for a new snapshot this often."""
+EAGER_PULL_S = 0.05
+EAGER_S = 3.0
+"""For so long after the session is open it looks more often: the first nodes should not wait for the next look."""
 MANY_NODES = 256
 """Above this many nodes it looks half as often: there is more to look at, and each node sends more rarely."""
 _GOODBYE_S = 4.0
@@ -69,6 +72,7 @@ class StethoscopeApp(App[None]):
         self._picture = Picture()
         self._pulls = 0
         self._many = False
+        self._any_live = False
         self.fleet_screen = FleetScreen(self)
 
     def get_default_screen(self) -> Screen[None]:
@@ -98,6 +102,7 @@ class StethoscopeApp(App[None]):
             self._check_metric(session)
             self.session = session
             self.clock = session.clock
+            self.set_interval(EAGER_PULL_S, self._pull_first, repeat=int(EAGER_S / EAGER_PULL_S))
             await session.run()
         except StethoscopeError as error:
             self._fail(error)
@@ -127,6 +132,10 @@ class StethoscopeApp(App[None]):
             work.cancel()
             await asyncio.wait([work], timeout=_GOODBYE_S)
 
+    def _pull_first(self) -> None:
+        if not self._any_live:
+            self.pull()
+
     def pull(self) -> None:
         """Give the newest snapshot to the screen in front."""
         if not self.is_running or not self.screen_stack:
@@ -144,6 +153,7 @@ class StethoscopeApp(App[None]):
             return
         snapshot = self.session.snapshot()
         self._many = len(snapshot.nodes) > MANY_NODES
+        self._any_live = self._any_live or any(node.frames for node in snapshot.nodes)
         show(snapshot, self.clock.monotonic(), self.clock.wall())
 
     def open_node(self, name: str) -> None:
