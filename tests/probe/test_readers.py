@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests import needs
+from tests.probe.running import wait_for
 from tests.probe.trees import STAT
 
 if TYPE_CHECKING:
@@ -288,6 +290,41 @@ def test_journal_lines(kernel_log: ModuleType) -> None:
     os.close(write)
     log.read(0.0)
     assert log.notes["kernel_log"] == "permission"
+
+
+def test_a_node_without_room_for_a_process_runs_dmesg_later(
+    kernel_log: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> int:
+        raise BlockingIOError(errno.EAGAIN, "")
+
+    needs.tool("dmesg")
+    log = kernel_log.KernelLog()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fork", refuse)
+        assert log.start(["dmesg", "-r"])
+        log.kind = "dmesg"
+        assert log.read(0.0) == []
+    assert (log.descriptor, log.notes) == (-1, {})
+    assert log.read(0.0) == []
+    assert log.pid > 0
+    # Its output ends within a moment; whether it may read the log is not the question here.
+    assert wait_for(lambda: log.read(0.0) is not None and log.pid == 0, 5)
+    assert kernel_log.processes.leaving == set()
+
+
+def test_a_child_that_takes_long_to_end_does_not_stay_a_zombie(part: Callable[[str], ModuleType]) -> None:
+    processes = part("processes")
+    pid, into, out = processes.spawn(["/bin/sh", "-c", "exec >/dev/null; read wait; exit 3"])
+    assert os.read(out, 1) == b""
+    assert processes.reap(pid) == 0
+    assert processes.leaving == {pid}
+    os.close(into)
+    os.close(out)
+    assert wait_for(processes.sweep, 5)
+    assert processes.leaving == set()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(pid, 0)
 
 
 def test_only_new_lines_of_dmesg(kernel_log: ModuleType) -> None:
