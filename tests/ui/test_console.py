@@ -77,7 +77,7 @@ async def test_the_fleet_is_shown_worst_first() -> None:
 async def test_the_cursor_explains_cells_and_stops_at_the_edges() -> None:
     async with app_on(troubled()).run_test(size=(200, 60)) as pilot:
         app = await ready(pilot)
-        await pilot.press("down", "down", "down", "down", "right", "right", "right", "right", "right")
+        await pilot.press("down", "down", "down", "right", "right", "right", "right", "right")
         assert line(app, "cursor").startswith(" gpu-011/gpu/4  SM clock 1410 MHz · peers 1980 MHz")
         await pilot.press(*["right"] * 40)
         assert line(app, "cursor").startswith(" gpu-011/ib/mlx5_7")
@@ -90,7 +90,7 @@ async def test_the_cursor_explains_cells_and_stops_at_the_edges() -> None:
 async def test_enter_opens_the_node_and_escape_goes_back() -> None:
     async with app_on(troubled()).run_test(size=(80, 24)) as pilot:
         app = await ready(pilot)
-        await pilot.press("down", "down", "down", "enter")
+        await pilot.press("down", "down", "down", "down", "enter")
         await pilot.pause(0.1)
         app.pull()
         await pilot.pause()

@@ -34,8 +34,8 @@ def pressing(*keys: str) -> Callable[[Pilot[None]], Awaitable[None]]:
     ("size", "keys"),
     [
         pytest.param((80, 24), ("down", "down"), id="fleet-narrow"),
-        pytest.param((160, 50), (*["down"] * 4, *["right"] * 5), id="fleet-wide"),
-        pytest.param((120, 40), (*["down"] * 3, "enter"), id="node"),
+        pytest.param((160, 50), (*["down"] * 3, *["right"] * 5), id="fleet-wide"),
+        pytest.param((120, 40), (*["down"] * 4, "enter"), id="node"),
         pytest.param((100, 50), ("?",), id="help"),
     ],
 )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from stethoscope.model.finding import Severity
+from stethoscope.model.finding import Fact, Severity
 from stethoscope.model.frame import Link, LinkState
 from stethoscope.model.metric import Missing, Reason, Scope
 from stethoscope.ui.present.assess import assess, freshness, metric_levels, peers_median, what_is_wrong
@@ -15,7 +15,7 @@ from stethoscope.ui.present.grid import FOLD, FleetGrid, GridOptions, Target
 from stethoscope.ui.present.heat import HeatScale
 from stethoscope.ui.present.lines import finding_rows, legend_line, top_line, unseen_line
 from stethoscope.ui.present.node import node_rows
-from stethoscope.ui.present.numbers import cell_text, common_unit, number, total_text, value_text
+from stethoscope.ui.present.numbers import cell_text, common_unit, fact_text, number, total_text, value_text
 from stethoscope.ui.present.spans import ASCII, UNICODE, Level, Row, Span, cut, pad, plain, spread, to_ascii, width
 from tests.builders import MONO, WALL, catalogue, fleet
 from tests.ui.scenes import finding, healthy, troubled
@@ -87,10 +87,39 @@ def test_a_cell_is_in_the_unit_of_the_headline() -> None:
     assert (divisor, unit, cell_text(metric, 1_200_000, divisor)) == (1e6, "GB/s", "1.2")
 
 
-def test_a_pinned_total_says_so() -> None:
-    metric = catalogue()["ib_link_downed"]
-    assert total_text(metric, 255) == "255 events, pinned"
-    assert total_text(metric, 1254) == "1,254 events"
+def test_totals_of_data_are_bytes_and_large_counts_are_short() -> None:
+    assert total_text(catalogue()["ib_link_downed"], 1254) == "1,254"
+    assert total_text(catalogue()["ib_port_xmit_wait"], 2_040_000_000) == "2.0 G"
+    assert total_text(catalogue()["ib_port_xmit_data"], 250_000_000_000) == "1 TB"
+    assert total_text(catalogue()["nvlink_tx"], 1_000_000) == "1.02 GB"
+
+
+@pytest.mark.parametrize(
+    ("fact", "text"),
+    [
+        (
+            Fact("ib_symbol_error rate 60 s", 40.07, "at most 0.033/s", "n/ib/mlx5_3", "", "probe"),
+            "symbol errors 40/s over 60 s, expected at most 0.033/s",
+        ),
+        (
+            Fact("ib_link_downed delta 5 s", 2, "at most 0 events", "n", "", ""),
+            "link downs 2 events in 5 s, expected at most 0 events",
+        ),
+        (Fact("gpu_sm_clock", 1100, "peers 1980 MHz", "n", "", ""), "SM clock 1100 MHz, expected peers 1980 MHz"),
+        (Fact("gpu_temp", "lost", "a value", "n", "", ""), "GPU temperature lost"),
+        (Fact("xid", "NVRM: Xid 79", "none", "n", "", "kernel log"), "NVRM: Xid 79"),
+    ],
+)
+def test_evidence_is_said_in_words(fact: Fact, text: str) -> None:
+    assert fact_text(fact, catalogue()) == text
+
+
+def test_a_healthy_node_unlike_its_peers_is_not_folded_with_them() -> None:
+    idle = {(f"gpu-020/gpu/{index}", "gpu_sm_clock"): 345 for index in range(8)}
+    grid = grid_of(fleet(nodes=40, set=idle), height=10)
+    assert grid.lines[0] == "gpu-020"
+    assert "gpu-020" not in grid.folded
+    assert len(grid.folded) == 31
 
 
 def test_text_is_measured_in_cells() -> None:
@@ -102,7 +131,7 @@ def test_text_is_measured_in_cells() -> None:
 
 def test_worst_nodes_come_first_and_healthy_ones_keep_their_order() -> None:
     grid = grid_of(troubled())
-    assert grid.lines[:8] == ["gpu-002", "gpu-009", "gpu-014", "gpu-007", "gpu-011", "gpu-016", "gpu-020", "gpu-018"]
+    assert grid.lines[:8] == ["gpu-002", "gpu-009", "gpu-014", "gpu-011", "gpu-007", "gpu-016", "gpu-020", "gpu-018"]
     assert grid.lines[8:10] == ["gpu-001", "gpu-003"]
 
 

@@ -12,7 +12,7 @@ from stethoscope.model.finding import Severity
 from stethoscope.model.frame import LinkState
 from stethoscope.model.ids import node_of
 from stethoscope.model.metric import Kind, Reason, Scope
-from stethoscope.ui.present.numbers import REASON_LEVELS, value_text
+from stethoscope.ui.present.numbers import REASON_LEVELS, title_in_text, value_text
 from stethoscope.ui.present.spans import Level
 
 if TYPE_CHECKING:
@@ -246,12 +246,8 @@ def _worst_value(assessment: Assessment, node: Node) -> str:
             if int(levels[position]) > best[0] and int(levels[position]) > Level.MISSING:
                 value = value_text(metric, table.get(name, part[position]))
                 where = short_place(snapshot.place(node, scope, position)) if scope is not Scope.NODE else ""
-                best = (int(levels[position]), f"{where} {_lower_first(metric.title)} {value}".strip())
+                best = (int(levels[position]), f"{where} {title_in_text(metric.title)} {value}".strip())
     return best[1]
-
-
-def _lower_first(title: str) -> str:
-    return title if title[:2].isupper() or title[1:2].isupper() else title[:1].lower() + title[1:]
 
 
 def short_place(place: str) -> str:

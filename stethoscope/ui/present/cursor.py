@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stethoscope.model.ids import fold
 from stethoscope.model.metric import Kind, Missing, Scope
-from stethoscope.ui.present.assess import SEVERITY_LEVELS, age_word, link_words, peers_median
+from stethoscope.ui.present.assess import SEVERITY_LEVELS, age_word, link_words, metric_levels, peers_median
 from stethoscope.ui.present.grid import FOLD, FleetGrid, Target
 from stethoscope.ui.present.numbers import value_text
 from stethoscope.ui.present.spans import Level, Row, Span, Tone, cut, level_tone, width
@@ -58,10 +58,9 @@ def cursor_line(grid: FleetGrid, key: str, target: Target, wall: float, cells: i
     parts = [Span(" "), Span(place, Tone.STRONG), Span("  ")]
     dot = f" {glyphs.dot} "
     finding = grid.assessment.finding_at(place)
-    level = int(grid.assessment.rows[target.scope][row])
-    first, rest = _values(grid, node, target.scope, row)
-    tone = level_tone(level) if level > Level.MISSING else Tone.PLAIN
-    parts += [Span(first, tone), Span(dot + dot.join(rest) if rest else "", Tone.QUIET)]
+    for number, (text, level) in enumerate(_values(grid, node, target.scope, row)):
+        tone = level_tone(level) if level > Level.MISSING else Tone.QUIET if number else Tone.PLAIN
+        parts += [Span(dot if number else "", Tone.QUIET), Span(text, tone)]
     fresh = grid.assessment.ages[node.index]
     age = age_word(node, grid.assessment.now_mono)
     if fresh is not Level.NORMAL:
@@ -74,31 +73,32 @@ def cursor_line(grid: FleetGrid, key: str, target: Target, wall: float, cells: i
     return _fit(parts, cells, glyphs.ellipsis)
 
 
-def _values(grid: FleetGrid, node: Node, scope: Scope, row: int) -> tuple[str, list[str]]:
+def _values(grid: FleetGrid, node: Node, scope: Scope, row: int) -> list[tuple[str, int]]:
+    """Return what is said of a place, the chosen metric first, each with the level of that value."""
     snapshot = grid.snapshot
     assert grid.assessment is not None
     table = snapshot.tables[scope]
-    said = []
+    said: list[tuple[str, int]] = []
     chosen = grid.metric
     if scope is chosen.scope:
         value = table.get(chosen.id, row)
-        said.append(f"{chosen.title} {value_text(chosen, value)}")
+        said.append((f"{chosen.title} {value_text(chosen, value)}", int(metric_levels(table, chosen)[row])))
         peers = peers_median(grid.assessment, scope, chosen.id, row) if not chosen.words else None
         if peers is not None and not isinstance(value, Missing):
-            said.append(f"peers {value_text(chosen, peers)}")
+            said.append((f"peers {value_text(chosen, peers)}", 0))
     for name, word in _BESIDE[scope]:
         if name not in table.index or (name == chosen.id and scope is chosen.scope):
             continue
         metric = snapshot.catalogue[name]
         value = table.get(name, row)
-        if isinstance(value, Missing) or (metric.kind is Kind.COUNTER and value == 0 and "error" in metric.unit + word):
+        if isinstance(value, Missing) or (metric.kind is Kind.COUNTER and value == 0 and metric.warn is not None):
             continue
         if metric.bitmask and value == 0:
             continue
-        said.append(f"{word} {value_text(metric, value)}".strip())
+        said.append((f"{word} {value_text(metric, value)}".strip(), int(metric_levels(table, metric)[row])))
     if scope is Scope.NODE and node.kernel:
-        said.append(f"kernel {node.kernel}")
-    return (said[0], said[1:]) if said else ("no value", [])
+        said.append((f"kernel {node.kernel}", 0))
+    return said or [("no value", 0)]
 
 
 def _node_words(grid: FleetGrid, node: Node, wall: float, cells: int) -> Row:

@@ -10,7 +10,7 @@ from stethoscope.clock import duration, hms
 from stethoscope.model.finding import Severity
 from stethoscope.model.ids import fold
 from stethoscope.ui.present.assess import SEVERITY_LEVELS, worst_findings
-from stethoscope.ui.present.numbers import number
+from stethoscope.ui.present.numbers import fact_text, number
 from stethoscope.ui.present.spans import (
     HEAT_LEVELS,
     WORDS,
@@ -28,7 +28,10 @@ from stethoscope.ui.present.spans import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stethoscope.model.finding import Finding
+    from stethoscope.model.metric import Metric
     from stethoscope.ui.present.assess import Assessment
     from stethoscope.ui.present.grid import FleetGrid
     from stethoscope.ui.present.spans import Glyphs
@@ -197,14 +200,17 @@ def note_title(what: str) -> str:
 
 def finding_rows(assessment: Assessment, wall: float, cells: int, limit: int, glyphs: Glyphs) -> list[Row]:
     """Return the findings pane: one line each, worst first, the last one saying how many did not fit."""
-    findings = worst_findings(assessment.snapshot)
+    snapshot = assessment.snapshot
+    # What is only information stands on the node's screen and in `check`: here it would never leave.
+    findings = [finding for finding in worst_findings(snapshot) if finding.severity.rank <= Severity.P2.rank]
     if not findings:
         return []
     shown = findings[:limit]
     hidden = len(findings) - len(shown)
     more = f"  +{hidden} more " if hidden else ""
     where_cells = min(30 if cells >= _NARROW else 20, max(len(finding_place(finding)) for finding in shown))
-    rows = [_finding_row(finding, wall, cells - len(more), where_cells, glyphs) for finding in shown]
+    room = cells - len(more)
+    rows = [_finding_row(finding, snapshot.catalogue, wall, room, where_cells, glyphs) for finding in shown]
     if more:
         rows[-1] = spread(rows[-1], (Span(more, Tone.QUIET),), cells)
     return rows
@@ -215,24 +221,26 @@ def finding_place(finding: Finding) -> str:
     return finding.where[0] if len(finding.where) == 1 else finding.nodes or fold(finding.where)
 
 
-def _finding_row(finding: Finding, wall: float, cells: int, where_cells: int, glyphs: Glyphs) -> Row:
+def _finding_row(
+    finding: Finding, catalogue: Mapping[str, Metric], wall: float, cells: int, where_cells: int, glyphs: Glyphs
+) -> Row:
     level = SEVERITY_LEVELS[finding.severity]
     tone = level_tone(level)
-    since = since_text(finding.since, wall)
-    evidence = ""
-    if finding.evidence and cells >= _NARROW:
-        fact = finding.evidence[0]
-        expected = f" (expected {fact.expected})" if fact.expected else ""
-        value = f"{fact.value:g}" if isinstance(fact.value, float) else f"{fact.value}"
-        evidence = f"   {fact.fact} {value}{expected}" if fact.value is not None else f"   {fact.fact}"
-    severity = finding.severity.value if finding.severity is not Severity.INFO else "  "
     room = cells - where_cells - 16
+    left = room - width(finding.summary) - 3
+    evidence = ""
+    if cells >= _NARROW:
+        for fact in finding.evidence:
+            more = f"{f' {glyphs.dot} ' if evidence else '   '}{fact_text(fact, catalogue)}"
+            if width(evidence + more) > left and evidence:
+                break
+            evidence += more
     return (
-        Span(f" {glyphs.level(level)} {severity} ", tone),
+        Span(f" {glyphs.level(level)} {finding.severity.value} ", tone),
         Span(pad(finding_place(finding), where_cells, glyphs.ellipsis) + "  ", Tone.STRONG),
-        Span(f"{since:>5}  ", Tone.QUIET),
+        Span(f"{since_text(finding.since, wall):>5}  ", Tone.QUIET),
         Span(cut(finding.summary, room, glyphs.ellipsis), tone),
-        Span(cut(evidence, max(0, room - width(finding.summary)), glyphs.ellipsis), Tone.QUIET),
+        Span(cut(evidence, max(0, left), glyphs.ellipsis), Tone.QUIET),
     )
 
 

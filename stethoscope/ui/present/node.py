@@ -11,6 +11,7 @@ from stethoscope.model.metric import Kind, Missing, Reason, Scope
 from stethoscope.ui.present.assess import SEVERITY_LEVELS, age_word, metric_levels
 from stethoscope.ui.present.lines import note_title, since_text
 from stethoscope.ui.present.numbers import (
+    COUNTED,
     REASON_CELLS,
     REASON_LEVELS,
     cell_text,
@@ -103,7 +104,7 @@ def _table(
     size = max(_CELL, *(len(name) + 2 for name in names))
     fit = max(1, (cells - _TITLE - 3) // size)
     rows: list[Row] = []
-    metrics = [snapshot.catalogue[name] for name in table.metrics]
+    metrics = [metric for metric in snapshot.catalogue.values() if metric.id in table.index]
     levels = {metric.id: metric_levels(table, metric)[part.start : part.stop] for metric in metrics}
     worst = {name: int(np.where(some > Level.MISSING, some, 0).max()) for name, some in levels.items()}
     for start in range(0, len(part), fit):
@@ -154,11 +155,12 @@ def _metric_row(
     values = [table.get(metric.id, part[position]) for position in block]
     tops = [abs(shown(metric, value)) for value in values if not isinstance(value, Missing)]
     divisor, unit = common_unit(metric, max(tops, default=0.0))
+    title = metric.title if unit in COUNTED else f"{metric.title} {unit}".strip()
     worst = int(levels.max())
     loud = worst > Level.MISSING
     row = [
         Span(f" {glyphs.level(worst) if loud else ' '} ", level_tone(worst)),
-        Span(pad(f"{metric.title} {unit}".strip(), _TITLE, glyphs.ellipsis), Tone.PLAIN if loud else Tone.QUIET),
+        Span(pad(title, _TITLE, glyphs.ellipsis), Tone.PLAIN if loud else Tone.QUIET),
     ]
     for position, value in zip(block, values, strict=True):
         level = int(levels[position])
@@ -184,32 +186,20 @@ def _total_row(
         elif total in metric.pins:
             row.append(Span("pinned".rjust(size), Tone.PLANNED))
         else:
-            row.append(Span(_short_total(total).rjust(size), Tone.NORMAL))
+            row.append(Span(total_text(metric, total).rjust(size), Tone.NORMAL))
     return tuple(row)
-
-
-def _short_total(total: int) -> str:
-    if total < 1_000_000:
-        return f"{total:,}"
-    value = float(total)
-    for unit in "kMGTPE":
-        value /= 1000
-        if value < 1000:
-            return f"{value:.1f}{unit}"
-    return f"{value:.0f}E"
 
 
 def _host(assessment: Assessment, node: Node, cells: int, glyphs: Glyphs) -> list[Row]:
     snapshot = assessment.snapshot
     table = snapshot.tables[Scope.NODE]
     entries: list[tuple[int, tuple[Span, ...]]] = []
-    for name in table.metrics:
-        metric = snapshot.catalogue[name]
+    for name, metric in snapshot.catalogue.items():
+        if name not in table.index:
+            continue
         level = int(metric_levels(table, metric)[node.index]) if name != "node_data_age" else 0
         value = table.get(name, node.index)
         text = value_text(metric, value)
-        if metric.kind is Kind.COUNTER:
-            text += f" ({total_text(metric, table.total(name, node.index))})"
         tone = level_tone(level) if isinstance(value, Missing) or level > Level.MISSING else Tone.PLAIN
         loud = level > Level.MISSING
         title = pad(metric.title, 28, glyphs.ellipsis)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 from stethoscope.clock import duration
@@ -10,6 +11,9 @@ from stethoscope.model.metric import REASON_WORDS, Kind, Missing, Reason
 from stethoscope.ui.present.spans import Level
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stethoscope.model.finding import Fact
     from stethoscope.model.metric import Metric
 
 _STEPS: dict[str, tuple[tuple[float, str], ...]] = {
@@ -18,7 +22,8 @@ _STEPS: dict[str, tuple[tuple[float, str], ...]] = {
     "KiB": ((1073741824.0, "TiB"), (1048576.0, "GiB"), (1024.0, "MiB")),
     "ticks/s": ((1e9, "G ticks/s"), (1e6, "M ticks/s"), (1e3, "k ticks/s")),
 }
-_COUNTED = {"tasks", "CPUs", "GPUs", "events", "errors", "packets"}
+COUNTED = {"tasks", "CPUs", "GPUs", "events", "errors", "packets"}
+"""Units that are no more than the plural of the title."""
 
 REASON_LEVELS: dict[Reason, Level] = {
     Reason.PRESENT: Level.NORMAL,
@@ -111,12 +116,56 @@ def value_text(metric: Metric, value: float | Missing) -> str:
     return _with_unit(shown(metric, value), metric.shown_unit)
 
 
-def total_text(metric: Metric, total: int | Missing) -> str:
-    """Return the raw total of a counter, saying when it stands at a value that it cannot leave."""
-    if isinstance(total, Missing):
-        return REASON_WORDS[total.reason]
-    text = f"{total:,} {metric.unit}" if metric.unit in _COUNTED else f"{total:,}"
-    return f"{text}, pinned" if total in metric.pins else text
+_BYTES = {"words": 4, "KiB": 1024, "bytes": 1}
+"""Bytes that one count of a data counter stands for."""
+
+
+def total_text(metric: Metric, total: int) -> str:
+    """Return the total of a counter for a cell: data in bytes, everything else as counted, short when it is large."""
+    if metric.unit in _BYTES:
+        value, unit = float(total * _BYTES[metric.unit]), "B"
+        for larger in ("kB", "MB", "GB", "TB", "PB", "EB"):
+            if value < 999.5:
+                break
+            value, unit = value / 1000, larger
+        return f"{value:.3g} {unit}"
+    if total < 1_000_000:
+        return f"{total:,}"
+    scaled = float(total)
+    for letter in "MGTPE":
+        scaled = scaled / 1_000_000 if letter == "M" else scaled / 1000
+        if scaled < 1000:
+            break
+    return f"{scaled:.1f} {letter}"
+
+
+def title_in_text(title: str) -> str:
+    """Return the title of a metric as it stands inside a sentence: `symbol errors`, `SM clock`, `GPU power`."""
+    return title if title[:2].isupper() or title[1:2].isupper() else title[:1].lower() + title[1:]
+
+
+_FACT = re.compile(r"(?P<id>[a-z0-9_]+)(?: (?P<how>\w+) (?P<span>.+))?")
+_SPANS = {"rate": "over ", "delta": "in ", "every": "for ", "min": "lowest in ", "max": "highest in ", "avg": "over "}
+
+
+def fact_text(fact: Fact, catalogue: Mapping[str, Metric]) -> str:
+    """Return a piece of evidence as people say it: `symbol errors 40/s over 60 s, expected at most 0.033/s`."""
+    match = _FACT.fullmatch(fact.fact)
+    metric = catalogue.get(match["id"]) if match else None
+    if match is None or metric is None:
+        return f"{fact.value}" if fact.value is not None else fact.fact
+    value = fact.value
+    if value is None:
+        said = "unknown"
+    elif isinstance(value, str):
+        said = value
+    else:
+        said = _with_unit(value, metric.unit if match["how"] == "delta" else metric.shown_unit)
+    text = f"{title_in_text(metric.title)} {said}"
+    if match["span"]:
+        span = match["span"]
+        text += f" {span}" if span.startswith("since") else f" {_SPANS.get(match['how'], 'over ')}{span}"
+    return f"{text}, expected {fact.expected}" if fact.expected and fact.expected != "a value" else text
 
 
 def common_unit(metric: Metric, top: float) -> tuple[float, str]:
