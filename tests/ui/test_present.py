@@ -118,8 +118,18 @@ def test_a_healthy_node_unlike_its_peers_is_not_folded_with_them() -> None:
     idle = {(f"gpu-020/gpu/{index}", "gpu_sm_clock"): 345 for index in range(8)}
     grid = grid_of(fleet(nodes=40, set=idle), height=10)
     assert grid.lines[0] == "gpu-020"
+    assert texts(grid)[0].endswith("unlike its peers")
     assert "gpu-020" not in grid.folded
     assert len(grid.folded) == 31
+
+
+def test_a_node_whose_gpus_do_nothing_is_idle() -> None:
+    idle = {
+        (f"gpu-020/gpu/{index}", name): value
+        for index in range(8)
+        for name, value in (("gpu_sm_clock", 345), ("gpu_util", 0))
+    }
+    assert texts(grid_of(fleet(nodes=40, set=idle)))[0].endswith("idle")
 
 
 def test_text_is_measured_in_cells() -> None:

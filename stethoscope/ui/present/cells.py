@@ -49,9 +49,19 @@ def node_row(grid: FleetGrid, node: Node, level: int, what: tuple[str, Level], c
         row += [gap, _link(grid, node, layout.link)]
     row.append(gap)
     sentence, said = what
+    if not sentence and grid.is_odd(node):
+        sentence = _unlike_peers(grid, node)
     if sentence and not (layout.link and sentence == node.link.state.value):
         row.append(Span(cut(sentence, layout.width - layout.before_what, ellipsis), level_tone(said)))
     return tuple(row)
+
+
+def _unlike_peers(grid: FleetGrid, node: Node) -> str:
+    """Return why a healthy node stands above the others."""
+    table = grid.snapshot.tables[Scope.GPU]
+    part = grid.snapshot.rows(node, Scope.GPU)
+    used = table.values[table.index["gpu_util"], part.start : part.stop]
+    return "idle" if used.size and (used == 0).all() else "unlike its peers"
 
 
 def _value(grid: FleetGrid, node: Node, digits: int) -> list[Span]:

@@ -207,6 +207,10 @@ class FleetGrid:
             *(Target(Scope.PORT, position) for position in range(layout.ports)),
         ]
 
+    def is_odd(self, node: Node) -> bool:
+        """Tell whether a value of the chosen metric sets a node apart from the others."""
+        return bool(self._odd[node.index])
+
     def deviates(self, value: float) -> bool:
         """Tell whether a value of the chosen metric is far enough from the others to be worth a look."""
         if self._usual is None or self.metric.bitmask or self.metric.kind is Kind.STATE:
@@ -223,7 +227,7 @@ class FleetGrid:
         level = int(self.assessment.nodes[node.index])
         what = what_is_wrong(self.assessment, node, self._wall)
         state = (
-            node.version, level, what, self.options.metric, self.layout, cursor, self._usual,
+            node.version, level, what, self.is_odd(node), self.options.metric, self.layout, cursor, self._usual,
             age_word(node, self.assessment.now_mono), self.scale.low, self.scale.high,
         )  # fmt: skip
         cached = self._cache.get(key)
