@@ -7,12 +7,12 @@ UNREACHABLE; those of a node that is merely silent stay and grow old.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stethoscope.analysis.columns import Columns
+from stethoscope.analysis.events import EventLog
 from stethoscope.analysis.inventory import merge_gpus, merge_ports
 from stethoscope.analysis.node_state import NodeState, gone_reason, kernel_log_reason
 from stethoscope.model import wire
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from stethoscope.model.frame import Frame, Link
     from stethoscope.model.metric import Metric
 
-KEPT_EVENTS = 20_000
-SHOWN_EVENTS = 2_000
-"""Events in a snapshot: the newest."""
 _ASK_AGAIN = 5
 """Deltas to wait for a full frame before it is asked for again."""
 _ROOM = 8
@@ -46,7 +43,7 @@ class FleetState:
         """Start with `nodes` (names are unique), of which nothing was heard yet."""
         self.catalogue = catalogue
         self.fleet = fleet
-        self.events: deque[LogEvent] = deque(maxlen=KEPT_EVENTS)
+        self.events = EventLog()
         self.nodes = [NodeState(index, node) for index, node in enumerate(nodes)]
         self._by_name = {node.name: node.index for node in self.nodes}
         count = len(self.nodes)
@@ -59,7 +56,6 @@ class FleetState:
         self._live = np.zeros(count)
         self._pending = np.ones(count, np.bool_)
         self._requests: dict[str, None] = {}
-        self._shown_events: tuple[LogEvent, ...] | None = ()
         self._snapshot: FleetSnapshot | None = None
         self._reachable = self.tables[Scope.NODE].index.get("node_reachable")
         self._age = self.tables[Scope.NODE].index.get("node_data_age")
@@ -116,9 +112,6 @@ class FleetState:
     def snapshot(self, wall: float, mono: float) -> FleetSnapshot:
         """Return the state at `wall` / `mono` (console's clocks); arrays that did not change are those of the last."""
         self._fill_console_columns(mono)
-        if self._shown_events is None:
-            skipped = max(0, len(self.events) - SHOWN_EVENTS)
-            self._shown_events = tuple(event for at, event in enumerate(self.events) if at >= skipped)
         return FleetSnapshot(
             fleet=self.fleet,
             wall=wall,
@@ -126,7 +119,7 @@ class FleetState:
             nodes=tuple([node.published or node.publish() for node in self.nodes]),
             tables={scope: columns.table() for scope, columns in self.tables.items()},
             catalogue=self.catalogue,
-            events=self._shown_events,
+            events=self.events.newest(),
             by_name=self._by_name,
         )
 
@@ -242,16 +235,18 @@ class FleetState:
                 self.tables[scope].mark(gone, reason)
 
     def _event(self, node: NodeState, frame: Frame, event: wire.Event) -> None:
-        at = frame.received_wall if event.at is None else event.at
         kernel = event.source == "kernel"
         if kernel and event.at is not None and node.told_before(event.text, event.at):
             return
         xid = find_xid(event.text) if kernel else None
+        if xid is not None and not node.count_xid(xid.pci):
+            xid = None
         code, pci = xid or (None, None)
-        self.events.append(LogEvent(node.name, event.source, event.text, at, event.level, code, pci))
-        self._shown_events = None
-        if pci is not None:
-            node.xids[pci] = node.xids.get(pci, 0) + 1
+        # The node's own clock may be an hour off: how long ago it was is what both clocks agree about.
+        ago_s = 0.0 if event.at is None else max(0.0, event.wall - event.at)
+        at = frame.received_wall - ago_s
+        self.events.add(LogEvent(node.name, event.source, event.text, at, event.level, code, pci))
+        if xid is not None:
             self._count_xids(node)
         node.touch()
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _REMEMBERED_LINES = 2_000
 """Kernel lines kept for knowing them again when a new probe reads the same log."""
+_MOST_SLOTS = 512
+"""PCI slots whose Xids are counted."""
 
 
 class Known(Protocol):
@@ -135,9 +137,18 @@ class NodeState:
         second = int(at)
         if any((text, second + off) in self.lines_before for off in (-1, 0, 1)):
             return True
-        if len(self.lines) < _REMEMBERED_LINES:
-            self.lines[text, second] = None
+        self.lines[text, second] = None
+        if len(self.lines) > _REMEMBERED_LINES:
+            # A new probe reads the end of the log again, so the newest lines are those to know.
+            del self.lines[next(iter(self.lines))]
         return False
+
+    def count_xid(self, pci: str) -> bool:
+        """Count an Xid of the slot `pci`; False when the node has told of more slots than a node can have."""
+        if pci not in self.xids and len(self.xids) >= _MOST_SLOTS:
+            return False
+        self.xids[pci] = self.xids.get(pci, 0) + 1
+        return True
 
     def publish(self) -> Node:
         """Return the picture of the node as it stands."""

@@ -14,7 +14,7 @@ class LogEvent:
     """kernel, job, slurm ..."""
     text: str
     at: float
-    """Wall seconds: the line's own time if it has one, else the time it was received."""
+    """Wall seconds of the console's clock: how long ago the node says it was, else the time it was received."""
     level: int | None = None
     xid: int | None = None
     """The Xid code, when the line is one."""

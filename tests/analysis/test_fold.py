@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from stethoscope.analysis.fold import SHOWN_EVENTS, FleetState
+from stethoscope.analysis.fold import FleetState
 from stethoscope.model import wire
 from stethoscope.model.frame import Frame, Link, LinkState
 from stethoscope.model.metric import Missing, Reason, Scope
@@ -396,7 +396,7 @@ def test_xids_are_counted_at_the_gpu_with_that_address() -> None:
     assert value(snapshot, "n1/gpu/0", "gpu_xid_events") == 0
     assert value(snapshot, "n1/gpu/1", "gpu_xid_events") == 1
     kernel, job = snapshot.events
-    assert (kernel.xid, kernel.pci, kernel.at) == (79, "0000:12:00", WALL + 5)
+    assert (kernel.xid, kernel.pci, kernel.at) == (79, "0000:12:00", WALL + 2)
     assert (job.xid, job.at) == (None, WALL + fleet.mono)
 
 
@@ -458,11 +458,49 @@ def test_what_somebody_still_holds_is_not_painted_over() -> None:
     assert value(fleet.look(), "n1/gpu/0", "gpu_temp") == 11
 
 
-def test_a_snapshot_shows_the_newest_events() -> None:
-    fleet = Fleet()
-    fleet.start()
-    for number in range(SHOWN_EVENTS + 5):
+def test_a_flood_in_the_log_of_one_node_takes_nothing_from_the_others() -> None:
+    fleet = Fleet("n1", "n2")
+    fleet.start("n2", gpus=gpus("a"))
+    fleet.send(wire.Event, "n2", source="kernel", text="mlx5_core: link down")
+    fleet.send(wire.Event, "n2", source="kernel", text=XID)
+    fleet.start("n1")
+    for number in range(5_000):
         raw = wire.Event(seq=number + 2, mono=1.0, wall=1.0, source="kernel", text=f"line {number}")
         fleet.state.apply(Frame("n1", WALL, 1.0, b""), raw)
     events = fleet.look().events
-    assert (len(events), events[0].text, events[-1].text) == (SHOWN_EVENTS, "line 5", f"line {SHOWN_EVENTS + 4}")
+    assert [event.text for event in events[:2]] == ["mlx5_core: link down", XID]
+    assert [event.text for event in events[2:]] == [f"line {number}" for number in range(4_800, 5_000)]
+    assert fleet.look().events is events
+
+
+def test_xids_of_more_slots_than_a_node_has_are_not_counted_for_ever() -> None:
+    fleet = Fleet()
+    fleet.start()
+    for number in range(2_000):
+        text = f"NVRM: Xid (PCI:{number:04x}:12:00): 79, gone"
+        raw = wire.Event(seq=number + 2, mono=1.0, wall=1.0, source="kernel", text=text)
+        fleet.state.apply(Frame("n1", WALL, 1.0, b""), raw)
+    assert len(fleet.state.nodes[0].xids) == 512
+    assert sum(event.xid == 79 for event in fleet.look().events) == 512
+
+
+@pytest.mark.parametrize("off_s", [-3600.0, 0.0, 3600.0])
+def test_the_time_of_a_kernel_line_is_on_the_clock_of_the_console(off_s: float) -> None:
+    fleet = Fleet()
+    fleet.start(gpus=gpus("a"))
+    raw = wire.Event(seq=2, mono=1.0, wall=WALL + off_s, source="kernel", text=XID, at=WALL + off_s - 12.5)
+    fleet.state.apply(Frame("n1", WALL + 1.0, 1.0, b""), raw)
+    ahead = wire.Event(seq=3, mono=1.0, wall=WALL + off_s, source="kernel", text="ahead", at=WALL + off_s + 5000.0)
+    fleet.state.apply(Frame("n1", WALL + 1.0, 1.0, b""), ahead)
+    assert [event.at for event in fleet.look().events] == [WALL - 11.5, WALL + 1.0]
+
+
+def test_the_newest_kernel_lines_are_those_that_are_known_again() -> None:
+    fleet = Fleet()
+    fleet.start(gpus=gpus("b"))
+    for number in range(2_500):
+        fleet.send(wire.Event, source="kernel", text=f"line {number}", at=WALL + number, dt=0.001)
+    fleet.send(wire.Event, source="kernel", text=XID, at=WALL + 2_500)
+    fleet.start(gpus=gpus("b"))
+    snapshot = fleet.send(wire.Event, source="kernel", text=XID, at=WALL + 2_500)
+    assert value(snapshot, "n1/gpu/0", "gpu_xid_events") == 1
