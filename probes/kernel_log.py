@@ -37,8 +37,7 @@ class KernelLog:
         self.rest = b""
         self.tried = []
         self.notes = {}
-        self.since = time.time() - HISTORY_S
-        self.boot = time.time() - time.monotonic()
+        self.boot = 0.0
         self.dropped = 0
         self.lost = False
         self.dmesg_at = 0.0
@@ -111,8 +110,11 @@ class KernelLog:
             return []
         left = {True: LINES_A_TICK, False: LINES_A_TICK}
         events = []
+        # Worked out each time: the wall clock of a node may be set while the probe runs.
+        until = time.time()
+        self.boot = until - time.monotonic()
         for wall, level, text in self.lines(now):
-            if wall < self.since or not re.search(MATTERS, text, re.IGNORECASE):
+            if wall < until - HISTORY_S or not re.search(MATTERS, text, re.IGNORECASE):
                 continue
             urgent = re.search(URGENT, text, re.IGNORECASE) is not None
             if not left[urgent]:

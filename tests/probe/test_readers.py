@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from tests.probe.trees import Tree
+
+WALL = 1_773_454_447.0
 
 
 def test_host_values(host: ModuleType, tree: Tree) -> None:
@@ -188,10 +191,20 @@ def kmsg(*lines: tuple[float, str], boot: float) -> str:
     return "".join(f"4,{seq},{int((at - boot) * 1e6)},-;{text}\n" for seq, (at, text) in enumerate(lines))
 
 
-def test_lines_that_matter_with_the_kernels_own_time(kernel_log: ModuleType, tree: Tree) -> None:
+@pytest.fixture
+def clock(kernel_log: ModuleType, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The clocks of a node that booted 10,000 s ago."""
+    clock = SimpleNamespace(time=lambda: WALL, monotonic=lambda: 10_000.0)
+    monkeypatch.setattr(kernel_log, "time", clock)
+    return clock
+
+
+def test_lines_that_matter_with_the_kernels_own_time(
+    kernel_log: ModuleType, clock: SimpleNamespace, tree: Tree
+) -> None:
     log = kernel_log.KernelLog()
-    now = log.since + kernel_log.HISTORY_S
-    boot = log.boot = now - 10000
+    now = clock.time()
+    boot = now - 10_000
     tree.put(
         "dev/kmsg",
         kmsg(
@@ -215,11 +228,27 @@ def test_lines_that_matter_with_the_kernels_own_time(kernel_log: ModuleType, tre
     assert log.notes == {}
 
 
-def test_a_flood_is_cut_and_does_not_wash_away_what_is_urgent(kernel_log: ModuleType, tree: Tree) -> None:
+@pytest.mark.parametrize("step_s", [-3600.0, 3600.0])
+def test_a_clock_that_is_set_while_the_probe_runs(
+    kernel_log: ModuleType, clock: SimpleNamespace, tree: Tree, step_s: float
+) -> None:
     log = kernel_log.KernelLog()
-    now = log.since + kernel_log.HISTORY_S
+    tree.put("dev/kmsg", kmsg((9_990.0, "NVRM: Xid (PCI:0000:4f:00): 31, before"), boot=0.0))
+    log.open()
+    assert [at for at, _, _ in log.read(0.0)] == [WALL - 10]
+    clock.time = lambda: WALL + step_s
+    with (tree.root / "dev/kmsg").open("a") as file:
+        file.write(kmsg((9_999.0, "NVRM: Xid (PCI:0000:4f:00): 79, after"), boot=0.0))
+    assert [at for at, _, _ in log.read(0.0)] == [WALL + step_s - 1]
+
+
+def test_a_flood_is_cut_and_does_not_wash_away_what_is_urgent(
+    kernel_log: ModuleType, clock: SimpleNamespace, tree: Tree
+) -> None:
+    log = kernel_log.KernelLog()
+    now = clock.time()
     flood = [(now, f"pcieport 0000:00:01.0: AER: Corrected error received {number}") for number in range(1000)]
-    tree.put("dev/kmsg", kmsg(*flood, (now, "NVRM: Xid (PCI:0000:4f:00): 79, gone"), boot=log.boot))
+    tree.put("dev/kmsg", kmsg(*flood, (now, "NVRM: Xid (PCI:0000:4f:00): 79, gone"), boot=now - 10_000))
     log.open()
     texts = [text for _, _, text in log.read(0.0)]
     assert len(texts) == 201
@@ -271,13 +300,13 @@ def test_a_log_that_may_not_be_read_is_noted(
     assert nowhere.notes["kernel_log"] == "unsupported"
 
 
-def test_journal_lines(kernel_log: ModuleType) -> None:
+def test_journal_lines(kernel_log: ModuleType, clock: SimpleNamespace) -> None:
     log = kernel_log.KernelLog()
     # No child of this process: nobody to wait for.
     log.kind, log.pid = "journal", os.getpid()
     log.descriptor, write = os.pipe()
     os.set_blocking(log.descriptor, False)
-    stamp = round(log.since + 100.25, 6)
+    stamp = round(clock.time() - 799.75, 6)
     text = (
         f"{stamp:.6f} gpu-007 kernel: NVRM: Xid (PCI:0000:4f:00): 119, pid=1, Time-out\n"
         f"-- Boot 0123 --\n{stamp:.6f} gpu-007 systemd[1]: nvidia-persistenced.service: started\n"
