@@ -18,6 +18,7 @@ SENTINEL_S = 15.0
 """Longest wait from the start of the command to its first own line: login scripts and a cold Python included."""
 FIRST_FULL_S = 30.0
 """Longest wait from there to the first full frame; initialising the driver can take seconds."""
+FLOOD_WORDS = "the probe sent more than 2 MiB/s or 3,000 lines/s, or a line of more than 1 MiB"
 STDERR_LIMIT = 8192
 DETAIL_LIMIT = 400
 
@@ -208,7 +209,7 @@ class NodeLink:
         elif phase is Phase.NO_PYTHON:
             self.cut(LinkFailure(LinkState.NO_PYTHON, "no Python 3.6 or newer found on the node"))
         elif phase is Phase.FLOODING:
-            self.cut(LinkFailure(LinkState.FLOODING, "the probe sent more than 2 MiB/s, or a line of more than 1 MiB"))
+            self.cut(LinkFailure(LinkState.FLOODING, FLOOD_WORDS))
         elif phase is Phase.NOT_A_PROBE:
             self.cut(LinkFailure(LinkState.PROTOCOL, f"endless output instead of the probe{self._said()}"))
 

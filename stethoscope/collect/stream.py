@@ -16,6 +16,9 @@ NOTE_LIMIT = 4096
 """Bytes of login noise that are kept."""
 RATE_LIMIT = 2 * 1024 * 1024
 """Bytes per second, over RATE_WINDOW_S, that one node may send."""
+LINES_LIMIT = 3_000
+"""Lines per second, over RATE_WINDOW_S, that one node may send, and pieces in which they may come: short ones cost the
+console as much as long ones. A probe sends 400 lines of the kernel log a tick at most."""
 RATE_WINDOW_S = 5.0
 
 
@@ -42,7 +45,7 @@ class ProbeStream:
         self._noise = bytearray()
         self._noise_bytes = 0
         self._window_from = float("-inf")
-        self._window_bytes = 0
+        self._window_bytes = self._window_lines = self._window_pieces = 0
         self.phase = Phase.NOISE
 
     @property
@@ -58,9 +61,15 @@ class ProbeStream:
         if self.phase > Phase.LIVE:
             return []
         if now - self._window_from >= RATE_WINDOW_S:
-            self._window_from, self._window_bytes = now, 0
+            self._window_from = now
+            self._window_bytes = self._window_lines = self._window_pieces = 0
         self._window_bytes += len(data)
-        if self._window_bytes > RATE_LIMIT * RATE_WINDOW_S:
+        self._window_lines += data.count(b"\n")
+        self._window_pieces += 1
+        if (
+            self._window_bytes > RATE_LIMIT * RATE_WINDOW_S
+            or max(self._window_lines, self._window_pieces) > LINES_LIMIT * RATE_WINDOW_S
+        ):
             return self._cut()
         if self._partial:
             data = self._partial + data

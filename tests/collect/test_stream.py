@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from stethoscope.collect.stream import (
     LINE_LIMIT,
+    LINES_LIMIT,
     NOISE_LIMIT,
     NOTE_LIMIT,
     RATE_LIMIT,
@@ -112,3 +113,23 @@ def test_a_rate_at_the_limit_is_borne_and_one_above_is_not() -> None:
         stream.feed(line, 100.0 + faster / 9)
         faster += 1
     assert faster <= 9 * RATE_WINDOW_S
+
+
+def test_many_short_lines_are_a_flood_as_well() -> None:
+    stream = ProbeStream(NONCE)
+    stream.feed(SENTINEL + b"\n", -RATE_WINDOW_S)
+    most = int(LINES_LIMIT * RATE_WINDOW_S)
+    assert len(stream.feed(b"{}\n" * most, 0.0)) == most
+    assert len(stream.feed(b"{}\n" * most, RATE_WINDOW_S)) == most
+    assert stream.feed(b"{}\n", RATE_WINDOW_S + 1) == []
+    assert stream.phase is Phase.FLOODING
+
+
+def test_one_line_in_many_pieces_is_a_flood_as_well() -> None:
+    stream = ProbeStream(NONCE)
+    stream.feed(SENTINEL + b"\n", -RATE_WINDOW_S)
+    for _ in range(int(LINES_LIMIT * RATE_WINDOW_S)):
+        stream.feed(b"x", 0.0)
+    assert stream.phase is Phase.READY
+    stream.feed(b"x", 0.0)
+    assert stream.phase is Phase.FLOODING
