@@ -81,7 +81,7 @@ class Gpus:
     def refuse(self, words, pci_count):
         """Take note of a driver that cannot be asked."""
         self.note = words
-        self.fill("error")
+        self.fill("permission" if words == "permission" else "error")
         if words == "no devices":
             self.node = {"gpu_count": 0, "nvml_latency": "absent"}
         elif pci_count == 0:

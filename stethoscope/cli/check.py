@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @source_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document (stethoscope.check/1).")
-@click.option("--timeout", metavar="TIME", default="20s", show_default=True, help="Longest wait for slow nodes.")
+@click.option("--timeout", metavar="TIME", default="40s", show_default=True, help="Longest wait for slow nodes.")
 @click.option("--playbooks", metavar="DIR", multiple=True, help="Directory whose rules stand before the bundled ones.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Print ASCII signs alone.")
 def command(source: SourceOptions, as_json: bool, timeout: str, playbooks: tuple[str, ...], ascii_only: bool) -> int:

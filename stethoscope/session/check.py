@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stethoscope.model.frame import Link, LinkState
+from stethoscope.model.metric import Missing, Reason, Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from stethoscope.clock import Clock
     from stethoscope.collect.source import Source
     from stethoscope.model.finding import Finding
     from stethoscope.model.fleet import FleetSnapshot, Node
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 APART_S = 5.0
 """Time between the two frames of a node."""
-TIMEOUT_S = 20.0
+TIMEOUT_S = 40.0
+"""Longer than a probe waits for a driver that starts before it says that it hangs, and than a login may take."""
 POLL_S = 0.1
 
 _PASSING = (LinkState.CLOSED, LinkState.ERROR)
@@ -37,7 +38,7 @@ class CheckResult:
     """Nodes that sent at least one frame."""
     unreached: tuple[str, ...]
     seen_once: tuple[str, ...]
-    """Nodes of which no second frame came: nothing is known of what moves on them."""
+    """Nodes of which no second frame came, or none with an answer of the GPU driver: what moves there is not known."""
     defects: int
     """Lines and link states that were lost to a defect of the program."""
 
@@ -56,15 +57,24 @@ class _Progress:
     asked: dict[str, float] = field(default_factory=dict)
     """When it was asked for."""
     done: set[str] = field(default_factory=set)
+    failures: dict[str, Link] = field(default_factory=dict)
+    """How the link failed last, for it is tried again and again meanwhile."""
 
-    def advance(self, node: Node, source: Source, mono: float, apart_s: float) -> None:
-        """Ask for the second frame when it is due, and note when it came."""
+    def is_settled(self, node: Node) -> bool:
+        """Tell whether the node need not be waited for; note how its link failed, if it did."""
+        if _has_failed(node):
+            self.failures[node.name] = node.link
+        return node.name in self.done or (node.name in self.failures and not node.link.state.is_live)
+
+    def advance(self, node: Node, source: Source, mono: float, apart_s: float, *, answered: bool) -> None:
+        """Ask for the second frame when it is due, and note when it came; `answered` tells that the GPU driver has said
+        something, be it that there is none."""
         if node.frame_mono is None or node.name in self.done:
             return
         due = self.due.setdefault(node.name, node.frame_mono + apart_s)
         asked = self.asked.get(node.name)
         if asked is not None:
-            if node.frame_mono >= asked:
+            if node.frame_mono >= asked and answered:
                 self.done.add(node.name)
         elif mono >= due:
             self.asked[node.name] = mono
@@ -92,9 +102,10 @@ async def check(
         while True:
             snapshot = session.snapshot(latest=True)
             for node in snapshot.nodes:
-                progress.advance(node, session.source, clock.monotonic(), apart_s)
+                answered = _driver_answered(snapshot, node)
+                progress.advance(node, session.source, clock.monotonic(), apart_s, answered=answered)
             elapsed_s = clock.monotonic() - started
-            settled = sum(node.name in progress.done or _has_failed(node) for node in snapshot.nodes)
+            settled = sum([progress.is_settled(node) for node in snapshot.nodes])
             if on_progress is not None:
                 on_progress(settled, len(snapshot.nodes), elapsed_s)
             if settled == len(snapshot.nodes) or elapsed_s >= timeout_s:
@@ -104,7 +115,7 @@ async def check(
                 running.result()
                 break
             await asyncio.wait({running}, timeout=POLL_S)
-        _give_up(session, clock, timeout_s)
+        _give_up(session, progress.failures, timeout_s)
         snapshot = session.evaluate()
     finally:
         running.cancel()
@@ -127,10 +138,23 @@ def _has_failed(node: Node) -> bool:
     return not (state in _PASSING and node.link.attempts < 2 and node.link.next_try is not None)
 
 
-def _give_up(session: Session, clock: Clock, timeout_s: float) -> None:
-    """Say of nodes that are still being connected that they were not reached."""
+def _driver_answered(snapshot: FleetSnapshot, node: Node) -> bool:
+    table = snapshot.tables[Scope.NODE]
+    if "nvml_latency" not in table.index:
+        return True
+    latency = table.get("nvml_latency", node.index)
+    return not (isinstance(latency, Missing) and latency.reason is Reason.WAITING)
+
+
+def _give_up(session: Session, failures: Mapping[str, Link], timeout_s: float) -> None:
+    """Say how the links of nodes that are just being tried stand: as they failed before, or as not reached. What ends
+    again and again cannot be looked at."""
     for node in session.snapshot(latest=True).nodes:
-        if node.link.state.is_pending and not node.frames:
-            was = node.link.detail or node.link.state.value
-            detail = f"still {node.link.state.value} after {timeout_s:.0f} s" + (f": {was}" if node.link.detail else "")
-            session.on_link(node.name, Link(LinkState.UNREACHABLE, since=clock.wall(), detail=detail))
+        link = failures.get(node.name, node.link) if node.link.state.is_pending else node.link
+        if link.state.is_pending:
+            detail = f"still {link.state.value} after {timeout_s:.0f} s" + (f": {link.detail}" if link.detail else "")
+            link = Link(LinkState.UNREACHABLE, since=session.clock.wall(), detail=detail)
+        elif link.state is LinkState.CLOSED:
+            link = replace(link, state=LinkState.ERROR)
+        if link is not node.link:
+            session.on_link(node.name, link)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,10 @@ class FakeSource:
     mute: set[str] = field(default_factory=set)
     """Nodes that answer no question."""
     symbol_errors: dict[str, list[int]] = field(default_factory=dict)
+    latency: dict[str, list[wire.Cell]] = field(default_factory=dict)
+    """What the driver's latency is in one frame after the other; the last stands."""
+    flapping: set[str] = field(default_factory=set)
+    """Nodes that are unreachable and are tried again all the time."""
     fails: Exception | None = None
     fleet: str = "fake"
     simulated: bool = False
@@ -65,7 +70,10 @@ class FakeSource:
                 self._send(name)
         if self.fails is not None:
             raise self.fails
-        while True:
+        for turn in itertools.count():
+            for name in self.flapping:
+                state = LinkState.UNREACHABLE if turn % 11 == 0 else LinkState.CONNECTING
+                sink.on_link(name, Link(state, since=self.clock.wall(), detail="no answer" * (turn % 11 == 0)))
             # The clock of the test runs ten times faster than that of the machine.
             await asyncio.sleep(0.01)
             self.clock.advance(0.1)
@@ -74,12 +82,14 @@ class FakeSource:
         number = self._sent.get(name, 0)
         self._sent[name] = number + 1
         counts = self.symbol_errors.get(name, [0])
+        latency = self.latency.get(name, [5.0])
         full = wire.Full(
             seq=number,
             mono=self.clock.monotonic(),
             wall=self.clock.wall(),
             gpus=[wire.GpuIdentity(0, "NVIDIA H100", "GPU-" + name, "0000:1b:00.0")],
             ports=[wire.PortIdentity("mlx5_0", 1, "InfiniBand")],
+            node={"nvml_latency": latency[min(number, len(latency) - 1)]},
             gpu={"gpu_temp": [60]},
             port={"ib_symbol_error": [counts[min(number, len(counts) - 1)]]},
         )
@@ -135,6 +145,38 @@ def test_a_node_that_is_still_connecting_when_time_is_out_was_not_reached() -> N
 def test_a_node_without_a_second_frame_is_named() -> None:
     result = look(FakeSource(FixedClock(), ["a", "b"], mute={"b"}), timeout_s=10.0)
     assert (result.reached, result.seen_once) == (("a", "b"), ("b",))
+
+
+def test_a_driver_that_has_not_answered_is_waited_for() -> None:
+    source = FakeSource(FixedClock(), ["a", "b"], latency={"b": ["waiting"]})
+    result = look(source)
+    assert (result.reached, result.seen_once) == (("a", "b"), ("b",))
+    assert 20.0 <= result.seconds < 22.0
+
+
+def test_a_driver_that_hangs_is_not_waited_for() -> None:
+    result = look(FakeSource(FixedClock(), ["a"], latency={"a": ["waiting", "hung"]}))
+    (finding,) = result.findings
+    assert (finding.rule, finding.severity.value, result.seen_once) == ("driver_hung", "P0", ())
+    assert result.seconds < 10.0
+
+
+def test_nodes_that_are_tried_again_and_again_are_not_waited_for() -> None:
+    links = dict.fromkeys(("b", "c"), LinkState.CONNECTING)
+    result = look(FakeSource(FixedClock(), ["a", "b", "c"], links=links, flapping={"b", "c"}))
+    assert (result.reached, result.unreached) == (("a",), ("b", "c"))
+    assert result.seconds < 10.0
+    assert [(f.rule, f.where, f.summary) for f in result.findings] == [
+        ("node_unreachable", ("b",), "not reached · no answer"),
+        ("node_unreachable", ("c",), "not reached · no answer"),
+    ]
+
+
+def test_a_connection_that_ends_again_and_again_is_a_finding() -> None:
+    result = look(FakeSource(FixedClock(), ["a", "b"], links={"b": LinkState.CLOSED}))
+    (finding,) = result.findings
+    assert (finding.rule, finding.severity.value, finding.where) == ("node_not_visible", "P1", ("b",))
+    assert result.seconds < 10.0
 
 
 def test_nobody_answers() -> None:
