@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 from stethoscope.clock import hms
 from stethoscope.collect.stream import Phase, ProbeStream
 from stethoscope.model.frame import Frame, Link, LinkState
+from stethoscope.model.wire import Bye
+from stethoscope.parse.stream import ParseError, parse
 from stethoscope.text import clean
 
 if TYPE_CHECKING:
@@ -93,6 +95,7 @@ class NodeLink:
         self.link = Link(LinkState.WAITING, clock.wall())
         self._stream = ProbeStream("")
         self._stderr = bytearray()
+        self._last_line = b""
         self._phase_since = 0.0
         self._last_mono = 0.0
         self._last_wall = 0.0
@@ -115,6 +118,7 @@ class NodeLink:
         self.attempts += 1
         self._stream = ProbeStream(nonce)
         self._stderr.clear()
+        self._last_line = b""
         self._cut = None
         self._live_since = None
         self.say(LinkState.CONNECTING)
@@ -136,13 +140,11 @@ class NodeLink:
         now, wall = self._clock.monotonic(), self._clock.wall()
         before = self._stream.phase
         lines = self._stream.feed(data, now)
-        phase = self._stream.phase
-        if phase is not before:
-            self._phase_since = now
-            self._phase_changed(phase, now)
+        phase = self._note_phase(before, now)
         if not lines:
             return
         self._last_mono, self._last_wall = now, wall
+        self._last_line = lines[-1]
         name, on_frame = self.node.name, self._sink.on_frame
         for raw in lines:
             on_frame(Frame(name, wall, now, raw))
@@ -153,6 +155,9 @@ class NodeLink:
         """Take bytes of the probe's standard error; the last of them explain the end of a link."""
         self._stderr += data
         del self._stderr[:-STDERR_LIMIT]
+        now, before = self._clock.monotonic(), self._stream.phase
+        self._stream.count(data, now)
+        self._note_phase(before, now)
 
     def check(self, now: float) -> None:
         """Compare `now` (monotonic seconds) with what the link should have brought by then."""
@@ -201,6 +206,14 @@ class NodeLink:
         """Return what the login printed before the probe spoke, cleaned."""
         return clean(self._stream.noise)
 
+    def _note_phase(self, before: Phase, now: float) -> Phase:
+        """Act when the phase is no longer what it was `before`; return it."""
+        phase = self._stream.phase
+        if phase is not before:
+            self._phase_since = now
+            self._phase_changed(phase, now)
+        return phase
+
     def _phase_changed(self, phase: Phase, now: float) -> None:
         if phase is Phase.LIVE:
             self._live_since = now
@@ -220,9 +233,21 @@ class NodeLink:
     def _how(self, ending: Ending) -> str:
         if ending.signal:
             return f"ended by signal {ending.signal}"
+        if why := self._bye():
+            return f"the probe ended: {why}"
         if ending.exit_status is not None:
             return f"the probe ended with exit status {ending.exit_status}"
         return ending.error or "the connection was closed"
+
+    def _bye(self) -> str:
+        """Return why the probe said that it ends, nothing if it did not say."""
+        if b'"bye"' not in self._last_line[:64]:
+            return ""
+        try:
+            message = parse(self._last_line)
+        except ParseError:
+            return ""
+        return message.why if isinstance(message, Bye) else ""
 
     def _said(self) -> str:
         """Return the last words of the other side, to be appended to a sentence."""

@@ -60,17 +60,9 @@ class ProbeStream:
         """
         if self.phase > Phase.LIVE:
             return []
-        if now - self._window_from >= RATE_WINDOW_S:
-            self._window_from = now
-            self._window_bytes = self._window_lines = self._window_pieces = 0
-        self._window_bytes += len(data)
-        self._window_lines += data.count(b"\n")
-        self._window_pieces += 1
-        if (
-            self._window_bytes > RATE_LIMIT * RATE_WINDOW_S
-            or max(self._window_lines, self._window_pieces) > LINES_LIMIT * RATE_WINDOW_S
-        ):
-            return self._cut()
+        self.count(data, now)
+        if self.phase > Phase.LIVE:
+            return []
         if self._partial:
             data = self._partial + data
         lines = data.split(b"\n")
@@ -82,6 +74,18 @@ class ProbeStream:
         if self.phase is Phase.READY and any(_is_full(line) for line in lines):
             self.phase = Phase.LIVE
         return [line for line in lines if line and not line.isspace()]
+
+    def count(self, data: bytes, now: float) -> None:
+        """Count `data` that came at `now`, be it of the standard error, and cut it off when it is too much."""
+        if now - self._window_from >= RATE_WINDOW_S:
+            self._window_from = now
+            self._window_bytes = self._window_lines = self._window_pieces = 0
+        self._window_bytes += len(data)
+        self._window_lines += data.count(b"\n")
+        self._window_pieces += 1
+        many = max(self._window_lines, self._window_pieces) > LINES_LIMIT * RATE_WINDOW_S
+        if self.phase <= Phase.LIVE and (many or self._window_bytes > RATE_LIMIT * RATE_WINDOW_S):
+            self._cut()
 
     def _cut(self) -> list[bytes]:
         # Before the sentinel it is anything but a probe; after it, a probe that lost its way.

@@ -109,6 +109,26 @@ def test_words_of_an_end() -> None:
     assert link.ended(Ending(exit_status=1)).detail == "the probe ended with exit status 1: This account is locked"
 
 
+def test_a_probe_that_says_why_it_ends() -> None:
+    link = live()[0]
+    why = "OSError: no \x1b[31mspace, in read of host.py"
+    link.receive(wire.encode(wire.Bye(seq=1, mono=1.0, wall=1.0, why=why)) + b"\n")
+    assert link.ended(Ending(exit_status=0)).detail == "the probe ended: OSError: no space, in read of host.py"
+    link.connecting("n")
+    assert link.ended(Ending(exit_status=0)).detail == "the probe ended with exit status 0"
+
+
+def test_a_flood_of_errors_is_cut_like_any_other() -> None:
+    link, _, clock, probe = live()
+    for _ in range(9):
+        link.receive_stderr(b"x" * 1024 * 1024)
+    assert (link.link.state, probe.aborted) == (LinkState.LIVE, 0)
+    clock.advance(1.0)
+    link.receive_stderr(b"x" * 1024 * 1024)
+    assert probe.aborted == 1
+    assert link.ended(Ending()).state is LinkState.FLOODING
+
+
 def test_stderr_is_capped() -> None:
     link = live()[0]
     for _ in range(100):
