@@ -201,7 +201,8 @@ class Gpus:
         os.close(self.into)
         os.close(self.out)
         status = processes.reap(self.pid)
-        unexpected = self.asked_at is not None
+        # One that has nothing to answer may be killed as well; what it said last does not stay true without it.
+        unexpected = self.asked_at is not None or not self.note
         if unexpected:
             died = "child died, signal %d" % (status & 127) if status & 127 else "child ended"
             self.refuse(died, pci_count)

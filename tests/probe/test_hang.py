@@ -104,3 +104,15 @@ def test_a_child_that_dies_is_told(start: Start, environment: dict[str, str], fa
     assert frame.gpu["gpu_util"] == ["error"] * 8
     assert len(frame.gpus) == 8
     assert frame.node["gpu_count"] == "error"
+
+
+def test_a_child_that_is_killed_between_two_questions_is_told_at_once(
+    start: Start, environment: dict[str, str]
+) -> None:
+    probe = start(environment, tick_s=30)
+    probe.gpus()
+    os.kill(children_of(probe.process.pid)[0], signal.SIGKILL)
+    told = probe.note("nvml", "child died, signal 9", patience_s=3)
+    assert isinstance(told, wire.Delta)
+    assert told.gpu["gpu_power_draw"] == ["error"] * 8
+    assert told.node["nvml_latency"] == "error"
