@@ -1,0 +1,365 @@
+# The probe for nodes without Python: prints the blocks that stethoscope/parse/shstream.py reads. $1 nonce, $2 tick.
+#
+# POSIX sh with cat-like tools only: grep, date, sleep; nothing is written to disk, no process per file. Three parts
+# run beside each other and end together: the one that listens to the control line starts a beat and nvidia-smi, whose
+# lines all go through one pipe to the one that reads the node and prints. STETHOSCOPE_ROOT as in stream.py.
+
+LC_ALL=C PATH=${PATH:-/usr/bin}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin
+export LC_ALL PATH
+exec 3<&0 </dev/null 2>/dev/null
+nonce=$1 tick=${2:-2}
+root=${STETHOSCOPE_ROOT:-}
+cd "$root/" || exit 1
+renice -n 10 -p $$ >/dev/null
+sleep 0.01 || { case $tick in 0*) tick=1 ;; *) tick=${tick%.*} ;; esac; }
+case $tick in *.*) part=${tick#*.}000 ;; *) part=000 ;; esac
+tick_ms=$((${tick%.*} * 1000 + 1${part%"${part#???}"} - 1000))
+end_of_line='
+'
+
+# ---------------------------------------------------------------- what writes into the pipe
+
+beat() {
+  nap=
+  trap 'kill $nap; exit 0' HUP INT TERM
+  while :; do
+    sleep "$tick" &
+    nap=$!
+    wait $nap
+    echo @beat || exit 0
+  done
+}
+
+# Sets `stuck` to an nvidia-smi that does not come back: one in an uninterruptible wait, or one of ours whose parent is
+# gone. The arguments of the former are not looked at, because that can block.
+find_stuck() {
+  stuck=
+  for entry in /proc/[0-9]*; do
+    read -r name <"$entry/comm" && [ "$name" = nvidia-smi ] || continue
+    read -r line <"$entry/stat" || continue
+    set -- ${line##*) }
+    if [ "$1" != D ]; then
+      [ "$1" != Z ] && [ "$1" != X ] && [ -O "$entry/stat" ] || continue
+      read -r parent <"/proc/$2/comm" || parent=
+      case $parent in *sh | busybox | stethoscope*) continue ;; esac
+      grep -q -e "--query-gpu=index," "$entry/cmdline" || continue
+    fi
+    stuck=${entry#/proc/}
+    return
+  done
+}
+
+smi() {
+  command -v nvidia-smi >/dev/null || { echo "@smi absent"; exit 0; }
+  gpu=
+  while :; do
+    trap 'kill $gpu; exit 0' HUP INT TERM
+    find_stuck
+    last=$stuck
+    if [ -n "$stuck" ]; then
+      # A short wait in the driver, or one that is on its way out, is no hang.
+      sleep 2 &
+      gpu=$!
+      wait $gpu
+      find_stuck
+    fi
+    if [ -n "$stuck" ] && [ "$stuck" = "$last" ]; then
+      echo "@smi stuck $stuck" || exit 0
+    else
+      echo "@smi start" || exit 0
+      # One unknown name makes it refuse the whole question, so it is asked for its names first.
+      trap - HUP INT TERM
+      known=$(nvidia-smi --help-query-gpu)
+      [ -n "$known" ] || known='"name""uuid""pci.bus_id""clocks.sm""utilization.gpu""utilization.memory""power.draw"
+        "temperature.gpu""memory.used""memory.total"'
+      fields=index
+      for field in name uuid pci.bus_id clocks.sm utilization.gpu utilization.memory power.draw \
+        enforced.power.limit temperature.gpu temperature.gpu.tlimit temperature.memory memory.used memory.total \
+        clocks_event_reasons.active clocks_throttle_reasons.active; do
+        case $fields in *clocks_event*) [ $field = clocks_throttle_reasons.active ] && continue ;; esac
+        case $known in *"\"$field\""*) fields=$fields,$field ;; esac
+      done
+      known=
+      echo "@smi fields $fields" || exit 0
+      trap 'kill $gpu; exit 0' HUP INT TERM
+      nvidia-smi "--query-gpu=$fields" --format=csv,noheader,nounits -lms "$tick_ms" 2>&1 &
+      gpu=$!
+      wait $gpu
+      echo "@smi ended $?" || exit 0
+    fi
+    sleep 30 &
+    gpu=$!
+    wait $gpu
+  done
+}
+
+leave() {
+  trap '' HUP INT TERM
+  kill $beat_pid $smi_pid
+  echo @stop
+  # Who reads the node may wait for a file for ever: the first process then ends without it.
+  sleep 1 3<&- >/dev/null
+  kill $$
+  exit 0
+}
+
+listen() {
+  smi 3<&- &
+  smi_pid=$!
+  beat 3<&- &
+  beat_pid=$!
+  trap leave HUP INT TERM
+  trap '' PIPE
+  while IFS= read -r line <&3; do
+    case $line in
+    *'"stop"'*) break ;;
+    *'"full"'*) echo @beat || break ;;
+    esac
+  done
+  leave
+}
+
+# ---------------------------------------------------------------- what reads the node and prints
+
+# Sets `now` to centiseconds and `uptime` to seconds since boot.
+look_at_clock() {
+  read -r uptime rest </proc/uptime
+  now=${uptime%.*}${uptime#*.}
+}
+
+look_at_wall() {
+  wall=$(date +%s.%N)
+  case $wall in *[!0-9.]* | *.) wall=$(date +%s) ;; esac
+}
+
+# Prints one block: its kind, its lines.
+put() {
+  printf '@%s %s %s %s\n%s\n@end %s\n' "$1" $seq "$uptime" "$wall" "$2" $seq || exit 0
+  seq=$((seq + 1))
+}
+
+# Sets `ports`, a line each, and `port_files` when the ports are others than before.
+look_at_ports() {
+  set -- sys/class/infiniband/*/ports/[0-9]*
+  [ "$*" = "$ports_seen" ] && return
+  ports_seen=$* ports= port_files=
+  for place; do
+    device=${place#sys/class/infiniband/}
+    device=${device%%/*}
+    number=${place##*/}
+    case $device$number in *[!A-Za-z0-9_.-]*) continue ;; esac
+    [ -d "$place" ] || continue
+    layer= netdev= first=
+    read -r layer <"$place/link_layer"
+    base=sys/class/infiniband/$device/device
+    for net in "$base"/net/*; do
+      [ -d "$net" ] || continue
+      first=${first:-${net##*/}}
+      read -r dev_port <"$net/dev_port" && [ "$dev_port" = $((number - 1)) ] && netdev=${netdev:-${net##*/}}
+    done
+    pci=$(cd -P "$base" && pwd -P)
+    ports="$ports$device $number ${pci##*/} ${netdev:-${first:--}} $layer$end_of_line"
+    for name in state phys_state rate; do port_files="$port_files $device/ports/$number/$name"; done
+    for name in port_xmit_data port_rcv_data symbol_error link_error_recovery link_downed port_rcv_errors \
+      port_rcv_remote_physical_errors local_link_integrity_errors excessive_buffer_overrun_errors \
+      port_xmit_discards port_xmit_wait VL15_dropped port_rcv_switch_relay_errors; do
+      port_files="$port_files $device/ports/$number/counters/$name"
+    done
+    for name in out_of_buffer out_of_sequence packet_seq_err local_ack_timeout_err rnr_nak_retry_err \
+      req_cqe_error roce_slow_restart implied_nak_seq_err; do
+      port_files="$port_files $device/ports/$number/hw_counters/$name"
+    done
+  done
+}
+
+# Sets `pci_gpus` to the number of NVIDIA 3D or VGA controllers on the bus when the devices are others than before.
+look_at_pci() {
+  set -- sys/bus/pci/devices/*
+  [ "$*" = "$pci_seen" ] && return
+  pci_seen=$* pci_gpus=0
+  if [ ! -d sys/bus/pci/devices ]; then
+    pci_gpus=unsupported
+  elif [ ! -r sys/bus/pci/devices ]; then
+    pci_gpus=permission
+  fi
+  for place; do
+    read -r vendor <"$place/vendor" && [ "$vendor" = 0x10de ] && read -r class <"$place/class" || continue
+    case $class in 0x0302* | 0x0300*) pci_gpus=$((pci_gpus + 1)) ;; esac
+  done
+}
+
+# Takes one line of nvidia-smi: a row of values, or what it has to say.
+take_row() {
+  case $1 in
+  [0-9]*,*) index=${1%%,*} ;;
+  *) said=$1 && return ;;
+  esac
+  case $index in *[!0-9]* | ????*) said=$1 && return ;; esac
+  if [ "$index" -le "$row_index" ]; then
+    whole=$rows whole_count=$row_count rows= row_count=0
+  fi
+  rows="$rows$1$end_of_line" row_index=$index row_count=$((row_count + 1))
+  look_at_clock
+  heard=$now
+}
+
+take_state() {
+  look_at_clock
+  case $1 in
+  'fields '*)
+    # The columns of rows from before may have been others.
+    [ "$fields" = "${1#* }" ] || rows='' whole='' row_count=0 whole_count=0
+    fields=${1#* } row_index=-1
+    ;;
+  start) smi=start heard= started=$now said= stuck_pid= ;;
+  stuck*) smi=stuck stuck_pid=${1#* } ;;
+  *) smi=${1%% *} ;;
+  esac
+}
+
+# Sets `state` to how the values of nvidia-smi stand: ok, starting, hung, ended, absent.
+judge_smi() {
+  state=$smi
+  case $smi in
+  start)
+    if [ -n "$heard" ]; then
+      state=ok
+      [ $((now - heard)) -gt $((500 + tick_ms / 10)) ] && state=hung
+    else
+      state=starting
+      [ $((now - started)) -gt 3000 ] && state=hung
+    fi
+    ;;
+  stuck) state=hung ;;
+  esac
+}
+
+report() {
+  look_at_clock
+  # Beats that piled up while a file could not be read are one.
+  [ "$1" = first ] || [ $((now - reported)) -ge 10 ] || return
+  reported=$now
+  look_at_wall
+  look_at_ports
+  look_at_pci
+  was=$host
+  host=$(cd proc && exec grep -e '^cpu' -e '^procs_b' -e '^[0-9]' -e '^some' -e '^full' -e '^MemTotal:' \
+    -e '^MemAvailable:' -e '^Dirty:' -e '^Writeback:' stat meminfo loadavg pressure/cpu pressure/io \
+    pressure/memory 2>&1)
+  values=
+  [ -n "$port_files" ] && values=$(cd sys/class/infiniband && exec grep -e '^[-0-9N]' $port_files /dev/null 2>&1)
+  judge_smi
+  # A set of rows that has only begun to come is shown when it is as long as the one before.
+  shown=$rows
+  [ $row_count -lt $whole_count ] && shown=$whole
+  put full "@pci $pci_gpus
+@log $log_note
+@smi $state $stuck_pid
+@said $said
+@fields $fields
+@rows
+$shown@ports
+$ports@host
+$host
+@was
+$was
+@values
+$values"
+  [ "$smi" = start ] && [ -n "$heard" ] && said=
+}
+
+# ---------------------------------------------------------------- the kernel's log
+
+matters='NVRM|nvidia|SXid|AER[: ]|pcieport|PCIe Bus Error|mlx[45]|infiniband|[^a-z]ib_|[^a-z]ib[0-9]|nvme|I/O error|EXT4-fs|XFS|[^a-z]ata[0-9]|[^a-z]oom|Out of memory|Killed process|mce:|EDAC|Hardware Error|blocked for more than|soft lockup|hard LOCKUP|BUG|segfault|Call Trace|rcu.*stall|NETDEV WATCHDOG|(nfs|lustre|lnet).*(not responding|timed out)|thermal|throttl'
+
+choose_log() {
+  log=
+  log_note=
+  if dmesg -r >/dev/null; then
+    log=dmesg
+    return
+  fi
+  for journal in /run/log/journal/*/system.journal /var/log/journal/*/system.journal; do
+    [ -r "$journal" ] && command -v journalctl >/dev/null && log=journal && return
+  done
+  log_note=unsupported
+  [ -e /dev/kmsg ] && log_note=permission
+}
+
+read_log() {
+  case $log in
+  dmesg) dmesg -r ;;
+  journal) journalctl -k -o short-unix -n 500 --no-pager ;;
+  esac | grep -i -E -e "$matters" | tail -n 200
+}
+
+# Prints the lines of the log that came since the time before, of the last 15 minutes at most.
+report_log() {
+  [ -n "$log" ] && [ $((now - log_read)) -ge 500 ] || return
+  log_read=$now
+  lines=$(read_log) fresh=
+  [ "$lines" = "$log_seen" ] && return
+  # Everything behind the last line of the time before; everything, when that is gone.
+  last=${log_seen##*"$end_of_line"}
+  case $end_of_line$lines$end_of_line in
+  *"$end_of_line$last$end_of_line"*) fresh=$end_of_line$lines fresh=${fresh##*"$end_of_line$last"} ;;
+  *) fresh=$end_of_line$lines ;;
+  esac
+  [ -n "$log_seen" ] || fresh=$lines
+  log_seen=$lines
+  since=$((${uptime%.*} - 900))
+  [ $log = journal ] && since=$((${wall%.*} - 900))
+  # Not a here-document: some shells write those to a file.
+  IFS=$end_of_line
+  set -f
+  for line in $fresh; do
+    stamp=${line#*"["}
+    stamp=${stamp%%.*}
+    stamp=${stamp##* }
+    case $stamp in '' | *[!0-9]*) continue ;; esac
+    [ "$stamp" -ge $since ] && put event "$log $line"
+  done
+  unset IFS
+  set +f
+}
+
+# ---------------------------------------------------------------- the loop
+
+consume() {
+  trap - HUP INT TERM
+  seq=0 reported=0 row_index=-1 row_count=0 whole_count=0 smi=start heard= log_read=-1000 log_seen= log=
+  rows= whole= said= stuck_pid= fields= host= ports_seen= pci_seen= log_note=
+  look_at_clock
+  look_at_wall
+  started=$now kernel= node= boot_id=
+  read -r kernel </proc/sys/kernel/osrelease
+  read -r node </proc/sys/kernel/hostname
+  read -r boot_id <proc/sys/kernel/random/boot_id
+  echo "stethoscope.probe/1 $nonce sh"
+  put hello "@node $node
+@kernel $kernel
+@boot $boot_id
+@tick $tick
+@pid $$"
+  report first
+  choose_log
+  report_log
+  while IFS= read -r line; do
+    case $line in
+    @beat)
+      report beat
+      report_log
+      ;;
+    @stop) exit 0 ;;
+    '@smi '*) take_state "${line#* }" ;;
+    ?*) take_row "$line" ;;
+    esac
+  done
+}
+
+trap 'kill $consumer; exit 0' HUP INT TERM
+listen | consume 3<&- &
+consumer=$!
+exec 3<&- >/dev/null
+wait $consumer
+exit 0
