@@ -8,7 +8,7 @@ import sys
 import click
 
 from stethoscope import __version__
-from stethoscope.errors import StethoscopeError
+from stethoscope.errors import EXIT_INTERNAL, StethoscopeError
 
 VERBS: dict[str, tuple[str, str]] = {
     "watch": ("stethoscope.cli.watch", "Open the live console on a fleet."),
@@ -62,4 +62,9 @@ def main() -> None:
     except StethoscopeError as error:
         click.echo(f"stethoscope: {error}", err=True)
         sys.exit(error.exit_code)
+    except Exception:  # noqa: BLE001  any other is a defect of ours, and 1 would say "findings of P2"
+        import traceback
+
+        traceback.print_exc()
+        sys.exit(EXIT_INTERNAL)
     sys.exit(code if isinstance(code, int) else 0)

@@ -6,13 +6,21 @@ from pathlib import Path
 
 import click
 
+SLOWEST, FASTEST = 0.1, 60.0
+LATEST_START_S = 100 * 3600.0
+
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--scenario", metavar="FILE|NAME", default="demo", show_default=True, help="Scenario to play.")
 @click.option("--write-fleet", metavar="FILE", type=click.Path(path_type=Path), help="Write the fleet file there.")
 @click.option("--start-at", metavar="TIME", default="0s", show_default=True, help="Simulated time to start at, as 4m.")
 @click.option(
-    "--speed", type=click.FloatRange(0.1, 60), default=1.0, show_default=True, help="Simulated seconds a second."
+    "--speed",
+    metavar="X",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help=f"Simulated seconds a second, {SLOWEST:g} to {FASTEST:g}.",
 )
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of every node; without it a free one.")
 @click.option("--with-parent", metavar="PID", type=click.IntRange(1), help="End when that process ends.")
@@ -41,6 +49,10 @@ def command(
         start_at_s = seconds(float(start_at) if start_at.replace(".", "", 1).isdecimal() else start_at)
     except ValueError as error:
         raise UsageError(f"--start-at: {error}") from error
+    if start_at_s > LATEST_START_S:
+        raise UsageError(f"--start-at: a fleet starts within {LATEST_START_S / 3600:.0f}h of scenario time")
+    if not SLOWEST <= speed <= FASTEST:
+        raise UsageError(f"--speed: from {SLOWEST:g} to {FASTEST:g}")
     played = open_scenario(scenario)
     from stethoscope.sim.serve import serve
 

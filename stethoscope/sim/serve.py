@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stethoscope.clock import SystemClock
+from stethoscope.errors import UsageError
 from stethoscope.sim import fleetfile
 from stethoscope.sim.server import FleetServer, quiet_logs
 from stethoscope.sim.twin import Twin
@@ -43,13 +44,16 @@ async def serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, end.set)
-    private = Path(tempfile.mkdtemp(prefix="stethoscope-sim-"))
     server = FleetServer(Twin(scenario), SystemClock(), start_at_s=start_at_s, speed=speed)
+    private = Path(tempfile.mkdtemp(prefix="stethoscope-sim-"))
     written = fleet_file.resolve() if fleet_file is not None else private / "fleet.yaml"
     try:
         fleetfile.make_room(written)
         await server.start(port)
-        fleetfile.write(server, written, private)
+        try:
+            fleetfile.write(server, written, private)
+        except OSError as error:
+            raise UsageError(f"{written}: {error.strerror}") from error
         say(f"{_summary(scenario, server)}, fleet file {written}")
         watch = None if parent is None else asyncio.create_task(_watch(parent, end))
         await end.wait()

@@ -98,3 +98,25 @@ def test_the_bundled_scenarios_are_listed() -> None:
     )
     assert result.returncode == 0
     assert result.stdout.startswith("demo\tAn optic loses light")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--start-at", "99999h"], "--start-at: a fleet starts within 100h of scenario time"),
+        (["--start-at", "nan"], '--start-at: "nan" is not a duration such as 90s, 20m or 1h'),
+        (["--speed", "nan"], "--speed: from 0.1 to 60"),
+        (["--speed", "inf"], "--speed: from 0.1 to 60"),
+        (["--speed", "0"], "--speed: from 0.1 to 60"),
+    ],
+)
+def test_a_start_or_speed_that_cannot_be(arguments: list[str], message: str) -> None:
+    result = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=20, check=False)
+    assert (result.returncode, result.stderr) == (64, f"stethoscope: {message}\n")
+
+
+def test_a_fleet_file_that_cannot_be_written() -> None:
+    result = subprocess.run(
+        [*COMMAND, "--write-fleet", "/proc/fleet.yaml"], capture_output=True, text=True, timeout=20, check=False
+    )
+    assert (result.returncode, result.stderr) == (64, "stethoscope: /proc/fleet.yaml: No such file or directory\n")
