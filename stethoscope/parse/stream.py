@@ -1,4 +1,4 @@
-"""One raw line of a probe to one typed message: cleaned, bounded, and either right or refused.
+"""One raw line of a probe, or one block of the probe in sh, to one typed message: cleaned, bounded, and either right or refused.
 
 After `parse` no string holds a control character (but for the line feeds of a tool's output), every address is in
 its normal form, every word in place of a number is one of model.metric.WIRE_REASONS, and every number fits 64 bits.
@@ -14,6 +14,7 @@ import msgspec
 
 from stethoscope.model import wire
 from stethoscope.model.metric import REASON_WORDS, WIRE_REASONS, Reason
+from stethoscope.parse import shstream
 from stethoscope.parse.pci import normal_pci
 from stethoscope.text import clean
 
@@ -49,7 +50,7 @@ def parse(raw: bytes) -> Message:
     if len(raw) > MAX_LINE:
         raise ParseError(f"a line of {len(raw):,} bytes")
     try:
-        message = wire.decode(raw)
+        message = shstream.decode(raw) if raw[:1] == b"@" else wire.decode(raw)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise ParseError(clean(str(error), 200)) from None
     if not (0 <= message.seq < 2**63 and 0 <= message.mono < _LATEST and 0 <= message.wall < _LATEST):

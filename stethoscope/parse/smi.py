@@ -1,0 +1,182 @@
+"""What `nvidia-smi --query-gpu=... --format=csv,noheader,nounits` says, in the terms of the probe's wire."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stethoscope.model import wire
+from stethoscope.parse.pci import normal_pci
+
+if TYPE_CHECKING:
+    from stethoscope.model.wire import Cell
+
+COLUMNS = {
+    "gpu_sm_clock": "clocks.sm",
+    "gpu_util": "utilization.gpu",
+    "gpu_power_draw": "power.draw",
+    "gpu_temp": "temperature.gpu",
+    "gpu_temp_margin": "temperature.gpu.tlimit",
+    "gpu_mem_temp": "temperature.memory",
+    "gpu_fb_used": "memory.used",
+    "gpu_fb_total": "memory.total",
+    "gpu_mem_copy_util": "utilization.memory",
+    "gpu_power_limit": "enforced.power.limit",
+}
+"""The field that gives each metric; throttle reasons have two names."""
+REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
+NOT_GIVEN = ("gpu_pcie_rx", "gpu_pcie_tx", "nvlink_rx", "nvlink_tx")
+"""What only NVML gives."""
+
+_WORDS = {
+    "n/a": "unsupported",
+    "not supported": "unsupported",
+    "gpu is lost": "lost",
+    "insufficient permissions": "permission",
+    "no permission": "permission",
+}
+_REFUSALS = (
+    ("no devices were found", "no devices"),
+    ("communicate with the nvidia driver", "no driver loaded"),
+    ("driver not loaded", "no driver loaded"),
+    ("driver/library version mismatch", "driver/library version mismatch"),
+    ("find libnvidia-ml", "no NVML library"),
+    ("insufficient permissions", "permission"),
+)
+_LOST = 15
+"""NVML's code for a GPU that is not on its bus any more; 999 is its unknown error."""
+_UNKNOWN = 999
+_HANDLE = re.compile(r"device handle for GPU ?([0-9A-Fa-f:.]+): (.*)", re.ASCII)
+_NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,6})?", re.ASCII)
+
+
+@dataclass(slots=True)
+class Reading:
+    """The part of a full frame that comes from the driver."""
+
+    gpus: list[wire.GpuIdentity] = field(default_factory=list)
+    gpu: dict[str, list[Cell]] = field(default_factory=dict)
+    node: dict[str, Cell] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+
+
+def read(state: str, said: str, fields: str, rows: list[str], *, no_gpus: bool) -> Reading:
+    """Return what the rows mean.
+
+    `state` is how nvidia-smi stands: `ok`, `starting`, `ended`, `absent`, or `hung` with the process id of one that is
+    stuck; unless it is `ok`, rows are old, and only tell which GPUs there are. `said` is what it said instead of a
+    row, `no_gpus` that the PCI bus shows none.
+    """
+    names = fields.split(",")
+    parsed = {}
+    for row in rows:
+        cells = [cell.strip() for cell in row.split(",")]
+        if len(cells) == len(names) and cells[0].isascii() and cells[0].isdigit() and len(cells[0]) < 4:
+            parsed[int(cells[0])] = dict(zip(names, cells, strict=True))
+    reading = Reading()
+    kind, _, stuck = state.partition(" ")
+    lost = _lost(said)
+    columns: dict[str, list[Cell]] = {}
+    for index, cells_of in sorted(parsed.items()):
+        identity = _identity(index, cells_of)
+        reading.gpus.append(identity)
+        values = _values(cells_of)
+        if lost and identity.pci == lost:
+            values = _broken(values, "lost", _LOST)
+        for metric, value in values.items():
+            columns.setdefault(metric, []).append(value)
+    reading.gpu = columns
+    working = sum(code == 0 for code in columns.get("gpu_handle_error", []))
+    reading.node = {"gpu_count": working, "nvml_latency": "unsupported"}
+    if kind == "ok":
+        if lost:
+            reading.notes["nvml"] = said
+        return reading
+    word, note = _trouble(kind, said)
+    reading.notes["nvml"] = note
+    if stuck:
+        reading.notes["nvml_pid"] = stuck
+    reading.node = dict.fromkeys(reading.node, word)
+    if note == "no devices":
+        reading.node = {"gpu_count": 0, "nvml_latency": "absent"}
+    elif no_gpus and kind in ("ended", "absent"):
+        reading.node = dict.fromkeys(reading.node, "absent")
+    for position, identity in enumerate(reading.gpus):
+        gone = kind == "ended" and lost and identity.pci == lost
+        for metric, column in columns.items():
+            column[position] = (_LOST if metric == "gpu_handle_error" else "lost") if gone else word
+    return reading
+
+
+def _trouble(kind: str, said: str) -> tuple[str, str]:
+    """Return the word for values and the note."""
+    if kind == "hung":
+        return "hung", "hung"
+    if kind == "starting":
+        return "waiting", "starting"
+    if kind == "absent":
+        return "error", "no nvidia-smi"
+    lowered = said.lower()
+    for part, note in _REFUSALS:
+        if part in lowered:
+            return ("permission" if note == "permission" else "error"), note
+    return "error", f"nvidia-smi: {said}" if said else "nvidia-smi ended"
+
+
+def _lost(said: str) -> str:
+    """Return the address of the GPU that nvidia-smi says is lost, or an empty string."""
+    match = _HANDLE.search(said)
+    return normal_pci(match[1]) if match and "is lost" in match[2] else ""
+
+
+def _identity(index: int, cells: dict[str, str]) -> wire.GpuIdentity:
+    name, uuid = (_text(cells.get(key, "")) for key in ("name", "uuid"))
+    return wire.GpuIdentity(index, name, uuid, normal_pci(cells.get("pci.bus_id", "")))
+
+
+def _text(cell: str) -> str:
+    return "" if cell.startswith("[") or cell.lower() in _WORDS else cell
+
+
+def _values(cells: dict[str, str]) -> dict[str, Cell]:
+    values = {metric: _cell(cells.get(name)) for metric, name in COLUMNS.items()}
+    values["gpu_clocks_event_reasons"] = next((_mask(cells[name]) for name in REASONS if name in cells), "unsupported")
+    for metric in ("gpu_power_draw", "gpu_power_limit"):
+        value = values[metric]
+        values[metric] = round(float(value), 1) if isinstance(value, int | float) else value
+    values.update(dict.fromkeys(NOT_GIVEN, "unsupported"))
+    values["gpu_handle_error"] = 0
+    if "lost" in values.values():
+        return _broken(values, "lost", _LOST)
+    if _word(cells.get("uuid", "")) == "error" and not any(
+        isinstance(values[metric], int | float) for metric in COLUMNS
+    ):
+        return _broken(values, "error", _UNKNOWN)
+    return values
+
+
+def _broken(values: dict[str, Cell], word: str, code: int) -> dict[str, Cell]:
+    return {**dict.fromkeys(values, word), "gpu_handle_error": code}
+
+
+def _cell(text: str | None) -> Cell:
+    if text is None:
+        return "unsupported"
+    if not _NUMBER.fullmatch(text):
+        return _word(text) or "error"
+    return float(text) if "." in text else int(text)
+
+
+def _mask(text: str) -> Cell:
+    if re.fullmatch(r"0x[0-9A-Fa-f]{1,16}", text, re.ASCII):
+        return int(text, 16)
+    return _word(text) or "error"
+
+
+def _word(text: str) -> str:
+    """Return the reason that a cell gives instead of a value, or an empty string."""
+    bare = text.strip("[]").strip().lower()
+    if bare in _WORDS:
+        return _WORDS[bare]
+    return "error" if text.startswith("[") else ""
