@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from stethoscope.clock import hms
+from stethoscope.collect import shell
 from stethoscope.collect.stream import Phase, ProbeStream
 from stethoscope.model.frame import Frame, Link, LinkState
 from stethoscope.model.wire import Bye
@@ -21,6 +22,7 @@ SENTINEL_S = 15.0
 FIRST_FULL_S = 30.0
 """Longest wait from there to the first full frame; initialising the driver can take seconds."""
 FLOOD_WORDS = "the probe sent more than 2 MiB/s or 3,000 lines/s, or a line of more than 1 MiB"
+USING_SHELL = "no Python, using sh"
 STDERR_LIMIT = 8192
 DETAIL_LIMIT = 400
 
@@ -96,6 +98,7 @@ class NodeLink:
         self._stream = ProbeStream("")
         self._stderr = bytearray()
         self._last_line = b""
+        self._shell_sent = False
         self._phase_since = 0.0
         self._last_mono = 0.0
         self._last_wall = 0.0
@@ -119,6 +122,7 @@ class NodeLink:
         self._stream = ProbeStream(nonce)
         self._stderr.clear()
         self._last_line = b""
+        self._shell_sent = False
         self._cut = None
         self._live_since = None
         self.say(LinkState.CONNECTING)
@@ -134,6 +138,7 @@ class NodeLink:
             self._say_live()
         else:
             self.say(LinkState.STARTING, running.remark, verified=running.verified)
+        self._send_shell()
 
     def receive(self, data: bytes) -> None:
         """Take bytes of the probe's standard output."""
@@ -141,6 +146,7 @@ class NodeLink:
         before = self._stream.phase
         lines = self._stream.feed(data, now)
         phase = self._note_phase(before, now)
+        self._send_shell()
         if not lines:
             return
         self._last_mono, self._last_wall = now, wall
@@ -220,7 +226,12 @@ class NodeLink:
             if self.running is not None:
                 self._say_live()
         elif phase is Phase.NO_PYTHON:
-            self.cut(LinkFailure(LinkState.NO_PYTHON, "no Python 3.6 or newer found on the node"))
+            self.cut(
+                LinkFailure(
+                    LinkState.NO_PYTHON,
+                    "no Python 3.6 or newer found on the node, and not the tools that the probe in sh needs",
+                )
+            )
         elif phase is Phase.FLOODING:
             self.cut(LinkFailure(LinkState.FLOODING, FLOOD_WORDS))
         elif phase is Phase.NOT_A_PROBE:
@@ -228,7 +239,15 @@ class NodeLink:
 
     def _say_live(self) -> None:
         assert self.running is not None
-        self.say(LinkState.LIVE, self.running.remark, verified=self.running.verified)
+        remarks = [self.running.remark, USING_SHELL if self._stream.is_shell else ""]
+        self.say(LinkState.LIVE, "; ".join(filter(None, remarks)), verified=self.running.verified)
+
+    def _send_shell(self) -> None:
+        """Send the probe in sh, once, to a node that waits for it."""
+        if self._stream.wants_shell and not self._shell_sent and self.running is not None and self._cut is None:
+            self._shell_sent = True
+            self._phase_since = self._clock.monotonic()
+            self.running.write(shell.payload())
 
     def _how(self, ending: Ending) -> str:
         if ending.signal:

@@ -46,7 +46,16 @@ _FINDER = (
     '"$p" -I -S -c "import sys,zlib;sys.exit(sys.version_info<(3,6))" </dev/null >/dev/null 2>&1 || continue; '
     'exec "$p" -I -S -c "$1" stethoscope-probe "$2" "$3"; '
     "done; "
-    'echo "$4 no-python"; exit 127'
+    # Without Python, sh takes over: it skips what was sent for Python, says so, and reads a script. dd takes no byte
+    # too many from the pipe, which head may do.
+    "for p in dd grep date sleep tail; do "
+    'command -v "$p" >/dev/null 2>&1 || { echo "$4 no-python"; exit 127; }; '
+    "done; "
+    'IFS= read -r n && dd bs=1 count="$n" >/dev/null 2>&1; '
+    'echo "$4 no-python sh"; '
+    "IFS= read -r n || exit 0; "
+    's=$(dd bs=1 count="$n" 2>/dev/null); '
+    'set -- "$2" "$3"; eval "$s"'
 )
 
 _VERSION = b"2"
@@ -56,7 +65,8 @@ _VERSION = b"2"
 def command(nonce: str, tick_s: float) -> str:
     """Return the command line that starts the probe from any login shell (sh, bash, dash, tcsh, fish).
 
-    Without a Python of at least 3.6 it prints the sentinel followed by ` no-python` and exits 127. Raises ValueError
+    Without a Python of at least 3.6 it prints the sentinel followed by ` no-python sh` and takes what `shell.payload`
+    makes, or, where that cannot run, by ` no-python`, and exits 127. Raises ValueError
     for a nonce that is not 1 to 64 letters and digits, or a tick outside 0.2 s to an hour.
     """
     if not re.fullmatch(r"[A-Za-z0-9]{1,64}", nonce):

@@ -6,6 +6,7 @@ from enum import IntEnum
 
 import msgspec
 
+from stethoscope.collect.blocks import Blocks
 from stethoscope.model import wire
 
 LINE_LIMIT = 1024 * 1024
@@ -44,9 +45,17 @@ class ProbeStream:
         self._partial = b""
         self._noise = bytearray()
         self._noise_bytes = 0
+        self._blocks: Blocks | None = None
         self._window_from = float("-inf")
         self._window_bytes = self._window_lines = self._window_pieces = 0
         self.phase = Phase.NOISE
+        self.wants_shell = False
+        """The node has no Python and waits for the probe in sh."""
+
+    @property
+    def is_shell(self) -> bool:
+        """Tell whether it is the probe in sh that speaks."""
+        return self._blocks is not None
 
     @property
     def noise(self) -> bytes:
@@ -54,7 +63,8 @@ class ProbeStream:
         return bytes(self._noise)
 
     def feed(self, data: bytes, now: float) -> list[bytes]:
-        """Take `data` that came at `now` (monotonic seconds); return the probe's whole lines in it, without newlines.
+        """Take `data` that came at `now` (monotonic seconds); return the probe's whole lines in it, without newlines;
+        of the probe in sh its whole blocks.
 
         Once the phase is NO_PYTHON, NOT_A_PROBE or FLOODING nothing more comes out.
         """
@@ -71,6 +81,11 @@ class ProbeStream:
             return self._cut()
         if self.phase is Phase.NOISE:
             lines = self._skip_noise(lines)
+        if self._blocks is not None:
+            blocks = self._blocks.take(lines)
+            if blocks is None:
+                return self._cut()
+            lines = blocks
         if self.phase is Phase.READY and any(_is_full(line) for line in lines):
             self.phase = Phase.LIVE
         return [line for line in lines if line and not line.isspace()]
@@ -102,6 +117,15 @@ class ProbeStream:
                 self._keep_noise(before)
                 self.phase = Phase.READY
                 return lines[position + 1 :]
+            if found and behind == b" sh":
+                self._keep_noise(before)
+                self._blocks = Blocks(LINE_LIMIT)
+                self.phase = Phase.READY
+                return lines[position + 1 :]
+            if found and behind.strip() == b"no-python sh":
+                self._keep_noise(before)
+                self.wants_shell = True
+                continue
             if found and behind.strip() == b"no-python":
                 self._keep_noise(before)
                 self.phase = Phase.NO_PYTHON
@@ -117,6 +141,8 @@ class ProbeStream:
 
 
 def _is_full(line: bytes) -> bool:
+    if line.startswith(b"@full "):
+        return True
     if b'"full"' not in line[:64]:
         return False
     try:

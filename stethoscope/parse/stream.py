@@ -1,4 +1,4 @@
-"""One raw line of a probe, or one block of the probe in sh, to one typed message: cleaned, bounded, and either right or refused.
+"""One raw line of a probe, or block of the one in sh, to one typed message: cleaned, bounded, and right or refused.
 
 After `parse` no string holds a control character (but for the line feeds of a tool's output), every address is in
 its normal form, every word in place of a number is one of model.metric.WIRE_REASONS, and every number fits 64 bits.

@@ -193,9 +193,13 @@ def unseen_line(assessment: Assessment, cells: int, glyphs: Glyphs) -> Row | Non
 
 def note_title(what: str) -> str:
     """Return the name of a thing that a probe could not read, in words."""
-    return {"nvml": "GPU driver", "kernel_log": "kernel log", "psi": "pressure", "ib": "InfiniBand"}.get(
-        what, what.replace("_", " ")
-    )
+    return {
+        "nvml": "GPU driver",
+        "kernel_log": "kernel log",
+        "psi": "pressure",
+        "ib": "InfiniBand",
+        "traffic": "NVLink and PCIe traffic",
+    }.get(what, what.replace("_", " "))
 
 
 def finding_rows(assessment: Assessment, wall: float, cells: int, limit: int, glyphs: Glyphs) -> list[Row]:
