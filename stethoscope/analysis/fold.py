@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from stethoscope.analysis.node_state import Known
     from stethoscope.model.frame import Frame, Link
     from stethoscope.model.metric import Metric
+    from stethoscope.model.scheduler import Job, SchedulerReading
 
 _ASK_AGAIN = 5
 """Deltas to wait for a full frame before it is asked for again."""
@@ -44,6 +45,8 @@ class FleetState:
         self.catalogue = catalogue
         self.fleet = fleet
         self.events = EventLog()
+        self.jobs: tuple[Job, ...] = ()
+        self.scheduler_note = ""
         self.nodes = [NodeState(index, node) for index, node in enumerate(nodes)]
         self._by_name = {node.name: node.index for node in self.nodes}
         count = len(self.nodes)
@@ -103,6 +106,18 @@ class FleetState:
             self.tables[scope].mark(slice(first, first + count), Reason.UNREACHABLE)
         self._count_xids(node)
 
+    def set_scheduler(self, reading: SchedulerReading) -> None:
+        """Take what the scheduler says; a look that failed changes only the note."""
+        self.scheduler_note = reading.note
+        if not reading.nodes:
+            return
+        self.jobs = reading.jobs
+        for node in self.nodes:
+            state = reading.nodes.get(node.name)
+            if state != node.scheduler:
+                node.scheduler = state
+                node.touch()
+
     def take_full_requests(self) -> list[str]:
         """Return the nodes that must send a full frame, once."""
         names = list(self._requests)
@@ -121,6 +136,8 @@ class FleetState:
             catalogue=self.catalogue,
             events=self.events.newest(),
             by_name=self._by_name,
+            jobs=self.jobs,
+            scheduler_note=self.scheduler_note,
         )
 
     def _blocks(self, node: NodeState) -> list[tuple[Scope, int, int]]:

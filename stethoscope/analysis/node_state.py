@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stethoscope.model.frame import Frame
+    from stethoscope.model.scheduler import SchedulerState
     from stethoscope.model.wire import Delta, Full, GpuIdentity, Hello, PortIdentity
 
 _REMEMBERED_LINES = 2_000
@@ -52,7 +53,7 @@ class NodeState:
         "frame_wall", "frames",
         "gpu_first", "gpu_order", "gpu_room", "gpus", "index", "kernel", "known", "lines", "lines_before", "link",
         "listed_gpus", "listed_ports", "name", "notes", "port_first", "port_order", "port_room", "ports",
-        "published", "seen_full", "seq", "tick_s", "version", "xids",
+        "published", "scheduler", "seen_full", "seq", "tick_s", "version", "xids",
     )  # fmt: skip
 
     def __init__(self, index: int, known: Known) -> None:
@@ -88,6 +89,7 @@ class NodeState:
         self.lines: dict[tuple[str, int], None] = {}
         self.lines_before: dict[tuple[str, int], None] = {}
         self.published: Node | None = None
+        self.scheduler: SchedulerState | None = None
 
     def touch(self) -> None:
         """Note that something of the node changed."""
@@ -173,6 +175,7 @@ class NodeState:
             bad_lines=self.bad_lines,
             version=self.version,
             expected_gpus=self.known.expected_gpus,
+            scheduler=self.scheduler,
         )
         return self.published
 

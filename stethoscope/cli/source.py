@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from stethoscope.clock import Clock
     from stethoscope.collect.local import LocalSource
     from stethoscope.collect.ssh import SshSource
-    from stethoscope.specs.fleet import Fleet
+    from stethoscope.session.resolve import Asked
+    from stethoscope.specs.fleet import FleetNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,27 @@ class SourceOptions:
     accept_new: bool = False
     interval: str | None = None
     ssh_config: str | None = None
+    group: str | None = None
+    slurm_job: str | None = None
+    partition: str | None = None
+    slurm_via: str | None = None
+
+    @property
+    def names_nodes(self) -> bool:
+        """Tell whether nodes are named; this machine is meant where none are."""
+        names = (self.hosts, self.fleet, self.group, self.slurm_job, self.partition)
+        return any(name is not None for name in names)
 
 
 _OPTIONS = (
     click.option("--hosts", metavar="SET", help="Nodes to watch, such as 'gpu[001-064],login1'."),
     click.option("--fleet", metavar="FILE", help="Fleet file that lists the nodes."),
+    click.option(
+        "--group", metavar="NAME", help="Group of the fleet file, or of ClusterShell; --hosts @NAME is alike."
+    ),
+    click.option("--slurm-job", metavar="ID", help="Nodes of a Slurm job."),
+    click.option("--partition", metavar="NAME", help="Nodes of a Slurm partition."),
+    click.option("--slurm-via", metavar="HOST", help="Run Slurm's commands there, as user@host:port."),
     click.option("--user", metavar="NAME", help="User to log in as."),
     click.option("--port", metavar="N", type=click.IntRange(1, 65535), help="SSH port of the nodes."),
     click.option("--identity", metavar="FILE", help="Private key to offer first."),
@@ -69,29 +86,41 @@ def open_source(
     Raises UsageError (exit 64) for options that do not fit together, DataError (65) for a fleet file that is broken or
     names no node. `on_settled` is called once, when every node has been live or has failed for the first time.
     """
-    from stethoscope.specs.fleet import TICK_S, Fleet, parse_interval, read_fleet
+    from stethoscope.specs.fleet import TICK_S, parse_interval
 
-    if options.hosts is not None and options.fleet is not None:
-        raise UsageError("--hosts and --fleet both say which nodes to watch: give one")
     try:
         tick_s = None if options.interval is None else parse_interval(options.interval)
     except ValueError as error:
         raise UsageError(f"--interval: {error}") from None
-    if options.hosts is None and options.fleet is None:
+    if not options.names_nodes:
         _only_for_ssh(options)
         from stethoscope.collect.local import LocalSource
 
         return LocalSource(clock, tick_s=tick_s or TICK_S, on_settled=on_settled)
-    from stethoscope.collect.ssh import SshSource
+    from stethoscope.session.resolve import ssh_source
 
-    fleet = Fleet.from_hosts(options.hosts) if options.hosts is not None else read_fleet(options.fleet or "")
-    return SshSource(
-        _with_options(fleet, options, tick_s),
-        clock,
-        accept_new=options.accept_new,
-        ssh_config=options.ssh_config,
-        on_settled=on_settled,
-    )
+    return ssh_source(asked(options), clock, lambda node: adapted(node, options, tick_s), on_settled)
+
+
+def asked(options: SourceOptions) -> Asked:
+    """Return what the options say about which nodes there are."""
+    from stethoscope.session.resolve import Asked
+
+    names = Asked.__dataclass_fields__
+    return Asked(**{name: getattr(options, name) for name in names})
+
+
+def adapted(node: FleetNode, options: SourceOptions, tick_s: float | None = None) -> FleetNode:
+    """Return the node with what the command line says in place of what its file says."""
+    said = {
+        "user": options.user,
+        "port": options.port,
+        "identity_file": options.identity,
+        "known_hosts": options.known_hosts,
+        "tick_s": tick_s,
+    }
+    changes: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+    return replace(node, **changes) if changes else node
 
 
 def _only_for_ssh(options: SourceOptions) -> None:
@@ -102,20 +131,8 @@ def _only_for_ssh(options: SourceOptions) -> None:
         "--known-hosts": options.known_hosts,
         "--accept-new": options.accept_new or None,
         "--ssh-config": options.ssh_config,
+        "--slurm-via": options.slurm_via,
     }
     for name, value in given.items():
         if value is not None:
             raise UsageError(f"{name} is about SSH: say which nodes with --hosts or --fleet")
-
-
-def _with_options(fleet: Fleet, options: SourceOptions, tick_s: float | None) -> Fleet:
-    """Return the fleet with what the command line says in place of what its file says."""
-    said = {
-        "user": options.user,
-        "port": options.port,
-        "identity_file": options.identity,
-        "known_hosts": options.known_hosts,
-        "tick_s": tick_s,
-    }
-    changes: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
-    return replace(fleet, nodes=tuple(replace(node, **changes) for node in fleet.nodes)) if changes else fleet

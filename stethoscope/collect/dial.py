@@ -208,6 +208,12 @@ class SshDialer:
             connection.abort()
             raise
 
+    async def connect(self, node: FleetNode) -> asyncssh.SSHClientConnection:
+        """Return a connection to `node` with its login done, for commands of another kind; LinkFailure when there is
+        none."""
+        connection, _, _ = await self._connect(self._targets.node(node), ())
+        return connection
+
     async def close(self) -> None:
         """Close the jump hosts' connections and the agent's."""
         self._jumps.close()

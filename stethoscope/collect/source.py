@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from stethoscope.model.frame import Frame, Link
+from stethoscope.model.scheduler import SchedulerReading
 
 
 class Sink(Protocol):
@@ -34,6 +35,19 @@ class Source(Protocol):
 
     def ask_full(self, node: str | None = None) -> None:
         """Ask one node, or all, for a frame with every value."""
+
+
+class Scheduler(Protocol):
+    """What tells how the scheduler sees the nodes; it never raises for what goes wrong out there."""
+
+    every_s: float
+    """Seconds between two looks."""
+
+    async def read(self) -> SchedulerReading:
+        """Return how things stand now, or why that cannot be said."""
+
+    async def close(self) -> None:
+        """Let go of what was opened."""
 
 
 class NodeSpec(Protocol):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stethoscope.clock import Clock
-    from stethoscope.collect.source import Sink
+    from stethoscope.collect.source import Scheduler, Sink
     from stethoscope.specs.fleet import Fleet, FleetNode
 
 
@@ -30,15 +30,17 @@ class SshSource:
         program: Program | None = None,
         slots: int = SLOTS,
         on_settled: Callable[[], None] | None = None,
+        scheduler: Scheduler | None = None,
     ) -> None:
         """Prepare for `fleet`; nothing is read or connected before `run`.
 
         `accept_new` records unknown host keys; `ssh_config` replaces the usual SSH configuration files; `on_settled`
-        is called when every node has been live or failed for the first time.
+        is called when every node has been live or failed for the first time; `scheduler` is what runs jobs there.
         """
         self.fleet = fleet.name
         self.simulated = fleet.simulated
         self.nodes: tuple[FleetNode, ...] = fleet.nodes
+        self.scheduler = scheduler
         self._accept_new = accept_new
         self._ssh_config = ssh_config
         self._program = program

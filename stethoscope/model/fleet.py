@@ -14,6 +14,7 @@ from stethoscope.model.finding import Finding
 from stethoscope.model.frame import Link
 from stethoscope.model.ids import gpu_place, port_place
 from stethoscope.model.metric import Metric, Missing, Reason, Scope
+from stethoscope.model.scheduler import Job, SchedulerState
 from stethoscope.model.wire import GpuIdentity, PortIdentity
 
 Floats = npt.NDArray[np.float64]
@@ -89,6 +90,8 @@ class Node:
     version: int = 0
     """Grows with every change of this node: what has not grown need not be painted again."""
     expected_gpus: int | None = None
+    scheduler: SchedulerState | None = None
+    """What the batch scheduler says of the node, None where none was asked or it does not know the node."""
 
     def age_s(self, now_mono: float) -> float | None:
         """Return the seconds since the last frame, or None when none came yet."""
@@ -114,6 +117,10 @@ class FleetSnapshot:
     events: tuple[LogEvent, ...] = ()
     by_name: Mapping[str, int] = field(default_factory=dict)
     simulated: bool = False
+    jobs: tuple[Job, ...] = ()
+    """Jobs that have nodes of this fleet."""
+    scheduler_note: str = ""
+    """Why the scheduler cannot be read now; what it said before stands."""
 
     def node(self, name: str) -> Node:
         """Return the node of that name; KeyError when there is none."""

@@ -31,8 +31,7 @@ def open_session(source: Source, clock: Clock, *directories: Path, single_look: 
 
 def open_fleet_file(path: Path) -> Session:
     """Return a session on the fleet of a fleet file, over SSH."""
-    from stethoscope.collect.ssh import SshSource
-    from stethoscope.specs.fleet import read_fleet
+    from stethoscope.session.resolve import Asked, ssh_source
 
     clock = SystemClock()
-    return open_session(SshSource(read_fleet(path), clock), clock)
+    return open_session(ssh_source(Asked(fleet=str(path)), clock), clock)

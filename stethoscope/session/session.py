@@ -15,16 +15,18 @@ from stethoscope.analysis.fold import FleetState
 from stethoscope.clock import SystemClock
 from stethoscope.parse.stream import ParseError, parse
 from stethoscope.session.memory import MemoryTuning
+from stethoscope.session.scheduler import follow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from stethoscope.clock import Clock
-    from stethoscope.collect.source import Source
+    from stethoscope.collect.source import Scheduler, Source
     from stethoscope.model.finding import Finding
     from stethoscope.model.fleet import FleetSnapshot
     from stethoscope.model.frame import Frame, Link
     from stethoscope.model.metric import Metric
+    from stethoscope.model.scheduler import SchedulerReading
 
 TEND_S = 0.25
 """How often requests for full frames and pushed changes go out."""
@@ -78,6 +80,9 @@ class Session:
         self._links: dict[str, None] = {}
         self._subscribers: list[Callable[[Change], None]] = []
         self._changed = True
+        # A fleet over SSH may have one; a recording and this machine have none.
+        self.scheduler: Scheduler | None = getattr(source, "scheduler", None)
+        self._scheduler_read = False
         self._snapshot: FleetSnapshot | None = None
         self._evaluated_mono: float | None = None
         self._memory = MemoryTuning()
@@ -102,6 +107,19 @@ class Session:
             self._defect(error)
         else:
             self._links[node] = None
+
+    def on_scheduler(self, reading: SchedulerReading) -> None:
+        """Take what the scheduler says; never raises."""
+        self._changed = self._scheduler_read = True
+        try:
+            self._state.set_scheduler(reading)
+        except Exception as error:  # noqa: BLE001  as above
+            self._defect(error)
+
+    @property
+    def awaits_scheduler(self) -> bool:
+        """Tell whether there is a scheduler that has not answered yet."""
+        return self.scheduler is not None and not self._scheduler_read
 
     def snapshot(self, *, latest: bool = False) -> FleetSnapshot:
         """Return the state of this moment, at most REBUILD_S old; with `latest` with all that has come."""
@@ -142,12 +160,15 @@ class Session:
     async def run(self) -> None:
         """Collect until cancelled, or until the source ends by itself."""
         self._memory.start(asyncio.get_running_loop(), THREADS)
-        tending = asyncio.create_task(self._tend_forever())
+        tending = [asyncio.create_task(self._tend_forever())]
+        if self.scheduler is not None:
+            tending.append(asyncio.create_task(follow(self.scheduler, self.on_scheduler)))
         try:
             await self.source.run(self)
         finally:
-            tending.cancel()
-            await asyncio.gather(tending, return_exceptions=True)
+            for task in tending:
+                task.cancel()
+            await asyncio.gather(*tending, return_exceptions=True)
             self._memory.stop()
 
     def tend(self) -> None:
