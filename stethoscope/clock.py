@@ -50,6 +50,26 @@ class FixedClock:
         self._elapsed_s += seconds
 
 
+class ReplayClock:
+    """The clocks of a recording: they stand where the replay has set them."""
+
+    def __init__(self) -> None:
+        """Stand at zero."""
+        self._wall = self._mono = 0.0
+
+    def wall(self) -> float:
+        """Return the recorder's wall time, in seconds since 1970."""
+        return self._wall
+
+    def monotonic(self) -> float:
+        """Return the seconds since the start of the recording; they go back when the replay does."""
+        return self._mono
+
+    def set(self, wall: float, mono: float) -> None:
+        """Stand at this moment."""
+        self._wall, self._mono = wall, mono
+
+
 def iso(wall: float) -> str:
     """Return `wall` (seconds since 1970) as `2026-03-14T02:14:07Z`."""
     return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -12,21 +12,26 @@ from stethoscope.specs.root_cause import load_root_causes
 from stethoscope.specs.rule import load_rules
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from stethoscope.clock import Clock
     from stethoscope.collect.source import Source
+    from stethoscope.session.session import Tap
 
 
-def open_session(source: Source, clock: Clock, *directories: Path, single_look: bool = False) -> Session:
+def open_session(
+    source: Source, clock: Clock, *directories: Path, single_look: bool = False, taps: Sequence[Tap] = ()
+) -> Session:
     """Return a session on `source`, not yet running, judged by the rules of `directories`, the user's and the bundled.
 
-    DataError when a data file is broken. `single_look` is for verbs that see the fleet for a few seconds only.
+    DataError when a data file is broken. `single_look` is for verbs that see the fleet for a few seconds only; `taps`
+    get all that `source` gives.
     """
     catalogue = load_catalogue(*directories)
     rules = load_rules(catalogue, load_root_causes(*directories), *directories)
     engine = Engine(rules, catalogue, single_look=single_look)
-    return Session(source, catalogue, clock, engine)
+    return Session(source, catalogue, clock, engine, taps)
 
 
 def open_fleet_file(path: Path) -> Session:
@@ -35,3 +40,14 @@ def open_fleet_file(path: Path) -> Session:
 
     clock = SystemClock()
     return open_session(ssh_source(Asked(fleet=str(path)), clock), clock)
+
+
+def session_maker(*directories: Path) -> Callable[[Source, Clock], Session]:
+    """Return what makes sessions with the same catalogue and rules, read once; DataError when a data file is broken."""
+    catalogue = load_catalogue(*directories)
+    rules = load_rules(catalogue, load_root_causes(*directories), *directories)
+
+    def make(source: Source, clock: Clock) -> Session:
+        return Session(source, catalogue, clock, Engine(rules, catalogue))
+
+    return make

@@ -18,7 +18,7 @@ from stethoscope.session.memory import MemoryTuning
 from stethoscope.session.scheduler import follow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from stethoscope.clock import Clock
     from stethoscope.collect.source import Scheduler, Source
@@ -47,6 +47,25 @@ class Rules(Protocol):
         """Return the active findings and those cleared lately, the most urgent first."""
 
 
+class Tap(Protocol):
+    """What gets everything that a source gives, before it is parsed: a recorder. Its calls return at once."""
+
+    def on_frame(self, frame: Frame) -> None:
+        """Take one raw line of a node."""
+
+    def on_link(self, node: str, link: Link) -> None:
+        """Take the state of the link to a node."""
+
+    def start(self) -> None:
+        """Begin."""
+
+    def stop(self) -> None:
+        """End, with everything that was taken kept."""
+
+    def take_notices(self) -> list[str]:
+        """Return what people should know, once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """What happened since the last push: everything else is pulled."""
@@ -66,9 +85,12 @@ class Session:
         catalogue: Mapping[str, Metric],
         clock: Clock | None = None,
         rules: Rules | None = None,
+        taps: Sequence[Tap] = (),
     ) -> None:
-        """Take where lines come from, what metrics there are, and what judges them; `run` starts it."""
+        """Take where lines come from, what metrics there are, what judges them, and what else gets the lines; `run`
+        starts it."""
         self.source = source
+        self.taps = tuple(taps)
         self.clock: Clock = clock or SystemClock()
         self.lost_lines = 0
         """Lines and link states that a defect of ours cost."""
@@ -90,6 +112,11 @@ class Session:
     def on_frame(self, frame: Frame) -> None:
         """Take one raw line of a node; never raises."""
         self._changed = True
+        for tap in self.taps:
+            try:
+                tap.on_frame(frame)
+            except Exception as error:  # noqa: BLE001  what is not recorded can still be shown
+                self._defect(error)
         try:
             self._state.apply(frame, parse(frame.raw))
         except ParseError:
@@ -101,6 +128,11 @@ class Session:
     def on_link(self, node: str, link: Link) -> None:
         """Take the state of the link to a node; never raises."""
         self._changed = True
+        for tap in self.taps:
+            try:
+                tap.on_link(node, link)
+            except Exception as error:  # noqa: BLE001  as above
+                self._defect(error)
         try:
             self._state.set_link(node, link)
         except Exception as error:  # noqa: BLE001  as above
@@ -160,6 +192,8 @@ class Session:
     async def run(self) -> None:
         """Collect until cancelled, or until the source ends by itself."""
         self._memory.start(asyncio.get_running_loop(), THREADS)
+        for tap in self.taps:
+            tap.start()
         tending = [asyncio.create_task(self._tend_forever())]
         if self.scheduler is not None:
             tending.append(asyncio.create_task(follow(self.scheduler, self.on_scheduler)))
@@ -169,7 +203,13 @@ class Session:
             for task in tending:
                 task.cancel()
             await asyncio.gather(*tending, return_exceptions=True)
+            for tap in self.taps:
+                tap.stop()
             self._memory.stop()
+
+    def take_notices(self) -> list[str]:
+        """Return what people should be told about the session itself, once."""
+        return [notice for tap in self.taps for notice in tap.take_notices()]
 
     def tend(self) -> None:
         """Do what is due: ask for full frames, evaluate the rules, push what changed."""

@@ -1,0 +1,288 @@
+"""Tees what a source gives into a recording, before anything is parsed; compresses and writes in a thread of its own.
+
+The event loop only appends to a list. When the disk cannot keep up, lines are dropped and counted; when it fails,
+recording ends with a notice and everything else goes on.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import msgspec
+
+from stethoscope import __version__
+from stethoscope.model.frame import Link, LinkState
+from stethoscope.store.format import KEYFRAME, BlockData, FleetEntry, NodeEntry, RecordType
+from stethoscope.store.ring import Ring, RingLimits
+from stethoscope.store.writer import Writer, create, is_full
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stethoscope.clock import Clock
+    from stethoscope.collect.source import Source
+    from stethoscope.model.frame import Frame
+    from stethoscope.store.writer import Output
+
+FLUSH_S = 1.0
+"""What came is written after this time; twice as much may be lost when the process is killed."""
+KEYFRAME_S = 60.0
+"""How often the state of every link is written again, so that one can begin to read there."""
+BACKLOG = 32 * 1024 * 1024
+"""Bytes that may wait for the disk."""
+_WAKE = 192 * 1024
+"""Waiting bytes at which the thread is woken: most of a block."""
+_HELLO_LIMIT = 4096
+_STOP_S = 5.0
+_PER_RECORD = 64
+"""Bytes of a waiting record beside its payload."""
+
+
+class Outlet(Protocol):
+    """Where files of a recording come from."""
+
+    name: str
+    """For words about it."""
+
+    def next(self, wall: float) -> Output:
+        """Open a new file; OSError when that cannot be."""
+
+    def is_due(self, age_s: float, size: int) -> bool:
+        """Tell whether a file of this age and size is to be followed by a new one."""
+
+
+class FileOutlet:
+    """One named file, or numbered ones beside it when it is opened again."""
+
+    def __init__(self, path: Path) -> None:
+        """Write into `path`, which must not be there yet."""
+        self.path = path
+        self.name = str(path)
+        self._opened = False
+
+    def next(self, wall: float) -> Output:
+        """Open the file; after the first time under its own name only when that was moved away, else numbered."""
+        if not self._opened:
+            self._opened = True
+            return create(self.path)
+        for number in range(1, 10_000):
+            path = self.path if number == 1 else self.path.with_name(f"{self.path.stem}.{number}{self.path.suffix}")
+            if not path.exists():
+                return create(path)
+        raise FileExistsError(17, "too many files of this name")
+
+    def is_due(self, age_s: float, size: int) -> bool:
+        """Keep to the file."""
+        return False
+
+
+class RingOutlet:
+    """The segments of a ring."""
+
+    def __init__(self, directory: Path, limits: RingLimits | None = None) -> None:
+        """Record the last hours into `directory`."""
+        self.name = str(directory)
+        self._limits = limits or RingLimits()
+        self._ring = Ring(directory, secrets.token_hex(4), self._limits)
+
+    def next(self, wall: float) -> Output:
+        """Make room and open the next segment."""
+        return self._ring.next(wall)
+
+    def is_due(self, age_s: float, size: int) -> bool:
+        """Tell whether the segment is long or large enough."""
+        return age_s >= self._limits.segment_s or size >= self._limits.segment_size
+
+
+class Counts(NamedTuple):
+    """What a recorder has done so far."""
+
+    records: int
+    raw: int
+    """Bytes of lines."""
+    written: int
+    """Bytes of files."""
+    dropped: int
+
+
+class Recorder:
+    """Records one source into one outlet; a Tap of its session."""
+
+    def __init__(self, source: Source, clock: Clock, outlet: Outlet, *, flush_s: float = FLUSH_S) -> None:
+        """Prepare; `open` makes the first file, `start` begins to write."""
+        nodes = tuple(
+            NodeEntry(node.name, node.rack, node.pod, node.tick_s, node.expected_gpus) for node in source.nodes
+        )
+        writer = f"stethoscope {__version__}"
+        self._fleet = FleetEntry(source.fleet, nodes, source.simulated, secrets.token_hex(8), writer)
+        self._index = {node.name: number for number, node in enumerate(nodes)}
+        self._clock = clock
+        self._flush_s = flush_s
+        self.outlet = outlet
+        self.failure: str | None = None
+        """Why recording ended before it was told to."""
+        self._notices: list[str] = []
+        self._condition = threading.Condition()
+        self._waiting: list[tuple[int, int, float, float, bytes]] = []
+        self._waiting_bytes = 0
+        self._dropped = self._dropped_before = 0
+        self._stopping = self._reopen = False
+        self._thread: threading.Thread | None = None
+        self._writer: Writer | None = None
+        self._opened_mono = 0.0
+        self._keyframe_mono: float | None = None
+        self._links: dict[int, bytes] = {}
+        self._hellos: dict[int, bytes] = {}
+        self._records = self._raw = self._written = 0
+
+    # ---- on the event loop
+
+    def on_frame(self, frame: Frame) -> None:
+        """Take a line as it came."""
+        self._take(RecordType.FRAME, frame.node, frame.received_wall, frame.received_mono, frame.raw)
+
+    def on_link(self, node: str, link: Link) -> None:
+        """Take the state of a link; that this console stops is nothing about the node."""
+        if link.state is not LinkState.STOPPED:
+            self._take(RecordType.LINK, node, self._clock.wall(), self._clock.monotonic(), msgspec.json.encode(link))
+
+    def _take(self, type_: int, node: str, wall: float, mono: float, payload: bytes) -> None:
+        number = self._index.get(node)
+        if number is None or self.failure is not None:
+            return
+        with self._condition:
+            if self._waiting_bytes + len(payload) > BACKLOG:
+                self._dropped += 1
+                return
+            self._waiting.append((type_, number, wall, mono, payload))
+            before = self._waiting_bytes
+            self._waiting_bytes += len(payload) + _PER_RECORD
+            # Only the step over the limit wakes the thread; otherwise it wakes by itself.
+            if before < _WAKE <= self._waiting_bytes:
+                self._condition.notify()
+
+    def take_notices(self) -> list[str]:
+        """Return what people should know about this recording, once."""
+        if not self._notices:
+            return []
+        with self._condition:
+            notices, self._notices = self._notices, []
+        return notices
+
+    @property
+    def counts(self) -> Counts:
+        """Return how much was recorded so far."""
+        written = self._written + (self._writer.size if self._writer is not None else 0)
+        return Counts(self._records, self._raw, written, self._dropped)
+
+    def open(self) -> None:
+        """Make the first file; OSError when that cannot be."""
+        self._writer = Writer(self.outlet.next(self._clock.wall()), self._fleet)
+        self._opened_mono = self._clock.monotonic()
+
+    def start(self) -> None:
+        """Begin to write, in a thread; a first file that cannot be made is a notice."""
+        if self._writer is None and self.failure is None:
+            try:
+                self.open()
+            except OSError as error:
+                self._fail(error)
+        if self._thread is None and self.failure is None:
+            self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
+            self._thread.start()
+
+    def reopen(self) -> None:
+        """Close the file and go on in a new one."""
+        with self._condition:
+            self._reopen = True
+            self._condition.notify()
+
+    def stop(self) -> None:
+        """Write what is waiting, with the index, and end; not longer than a few seconds."""
+        with self._condition:
+            self._stopping = True
+            self._condition.notify()
+        if self._thread is not None:
+            self._thread.join(_STOP_S)
+
+    # ---- in the thread
+
+    def _run(self) -> None:
+        try:
+            while True:
+                with self._condition:
+                    if not self._stopping and self._waiting_bytes < _WAKE and not self._reopen:
+                        self._condition.wait(self._flush_s)
+                    batch, self._waiting, self._waiting_bytes = self._waiting, [], 0
+                    stopping, reopen, self._reopen = self._stopping, self._reopen, False
+                    dropped = self._dropped - self._dropped_before
+                    self._dropped_before = self._dropped
+                if dropped:
+                    self._tell(f"the disk is too slow for the recording: {dropped:,} lines were not recorded")
+                if batch:
+                    self._write(batch, dropped)
+                self._turn(forced=reopen and not stopping)
+                if stopping:
+                    break
+            if self._writer is not None:
+                self._writer.close()
+        except Exception as error:  # noqa: BLE001  whatever fails here must reach the user and nothing else
+            self._fail(error)
+
+    def _write(self, batch: list[tuple[int, int, float, float, bytes]], dropped: int) -> None:
+        assert self._writer is not None
+        _, _, wall, mono, _ = batch[0]
+        block = BlockData()
+        if self._keyframe_mono is None or mono - self._keyframe_mono >= KEYFRAME_S:
+            self._keyframe_mono = mono
+            block.flags = KEYFRAME
+            for standing, known in ((RecordType.STANDING_LINK, self._links), (RecordType.STANDING_HELLO, self._hellos)):
+                for node, payload in known.items():
+                    block = self._add(block, standing, node, wall, mono, payload)
+        if dropped:
+            block = self._add(block, RecordType.LOST, 0, wall, mono, msgspec.json.encode({"records": dropped}))
+        for type_, node, wall, mono, payload in batch:
+            if type_ == RecordType.LINK:
+                self._links[node] = payload
+            elif b'"hello"' in payload[:32] and len(payload) <= _HELLO_LIMIT:
+                self._hellos[node] = payload
+            block = self._add(block, type_, node, wall, mono, payload)
+            self._raw += len(payload)
+        self._records += len(batch)
+        self._writer.write(block)
+
+    def _add(self, block: BlockData, type_: int, node: int, wall: float, mono: float, payload: bytes) -> BlockData:
+        assert self._writer is not None
+        block.add(type_, node, wall, mono, payload)
+        if not is_full(block):
+            return block
+        self._writer.write(block)
+        return BlockData()
+
+    def _turn(self, *, forced: bool) -> None:
+        """Go on in the next file when it is time."""
+        assert self._writer is not None
+        mono = self._clock.monotonic()
+        if forced or self.outlet.is_due(mono - self._opened_mono, self._writer.size):
+            self._writer.close()
+            self._written += self._writer.size
+            self._writer = None
+            self.open()
+            self._keyframe_mono = None
+
+    def _tell(self, text: str) -> None:
+        with self._condition:
+            self._notices.append(text)
+
+    def _fail(self, error: Exception) -> None:
+        reason = (error.strerror if isinstance(error, OSError) else None) or f"{type(error).__name__}: {error}"
+        if self._writer is not None:
+            self._writer.abandon()
+            self._written += self._writer.size
+            self._writer = None
+        with self._condition:
+            self.failure = f"recording stopped: {reason[:200]} ({self.outlet.name})"
+            self._notices.append(self.failure)
+            self._waiting, self._waiting_bytes = [], 0
