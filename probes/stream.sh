@@ -96,7 +96,7 @@ smi() {
 leave() {
   trap '' HUP INT TERM
   kill $beat_pid $smi_pid
-  echo @stop
+  echo "@${1:-leave}"
   # Who reads the node may wait for a file for ever: the first process then ends without it.
   sleep 1 3<&- >/dev/null
   kill $$
@@ -112,7 +112,7 @@ listen() {
   trap '' PIPE
   while IFS= read -r line <&3; do
     case $line in
-    *'"stop"'*) break ;;
+    *'"stop"'*) leave stop ;;
     *'"full"'*) echo @beat || break ;;
     esac
   done
@@ -192,9 +192,9 @@ look_at_pci() {
 take_row() {
   case $1 in
   [0-9]*,*) index=${1%%,*} ;;
-  *) said=$1 && return ;;
+  *) said=${said:-$1} && return ;;
   esac
-  case $index in *[!0-9]* | ????*) said=$1 && return ;; esac
+  case $index in *[!0-9]* | ????*) said=${said:-$1} && return ;; esac
   if [ "$index" -le "$row_index" ]; then
     whole=$rows whole_count=$row_count rows= row_count=0
   fi
@@ -350,7 +350,13 @@ consume() {
       report beat
       report_log
       ;;
-    @stop) exit 0 ;;
+    @stop)
+      look_at_clock
+      look_at_wall
+      put bye stop
+      exit 0
+      ;;
+    @leave) exit 0 ;;
     '@smi '*) take_state "${line#* }" ;;
     ?*) take_row "$line" ;;
     esac

@@ -1,6 +1,6 @@
 """One block of the probe in sh (probes/stream.sh) to the message that the probe in Python would have sent.
 
-A block begins with `@hello`, `@full` or `@event`, its sequence number, the node's uptime and its wall clock, and ends
+A block begins with `@hello`, `@full`, `@event` or `@bye`, its sequence number, the node's uptime and its wall clock, and ends
 with `@end` and the number again. It stands for itself: what a share of time needs of the reading before is in it. What
 comes out is not cleaned; parse.stream does that for both probes alike.
 """
@@ -123,6 +123,8 @@ def decode(raw: bytes) -> Message:
     body = lines[1:-1]
     if head[0] == "@event":
         return _event(seq, mono, wall, "\n".join(body))
+    if head[0] == "@bye":
+        return wire.Bye(seq=seq, mono=mono, wall=wall, why=" ".join(body))
     sections = _sections(body)
     if head[0] == "@hello":
         return wire.Hello(
