@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stethoscope.analysis import service
 from stethoscope.analysis.conditions import SINGLE_LOOK_S, Evaluator, watched_s
 from stethoscope.analysis.correlate import FOLD_ABOVE, UNFOLD_BELOW, units, visible
 from stethoscope.analysis.evidence import Writer
@@ -151,26 +152,29 @@ class Engine:
         rule, state = self._rules[number], self._states[number]
         writer = Writer(rule, moment, self._evaluator)
         rows: list[int] = np.flatnonzero(flags).tolist()
-        by_headline: dict[str, list[int]] = {}
-        if writer.is_same_everywhere:
-            by_headline[writer.headline] = rows
-        else:
-            for row in rows:
-                headline = writer.text(writer.headline, row, float(state.since[row]))
-                by_headline.setdefault(headline, []).append(row)
-        shown = {}
-        for headline, group in by_headline.items():
-            parts = units(rule, group, moment.layout.owner[rule.scope])
-            if len(parts) > FOLD_ABOVE or (headline in state.folded and len(parts) >= UNFOLD_BELOW):
-                state.folded.add(headline)
-                id_ = f"{rule.id}@fleet" if writer.is_same_everywhere else f"{rule.id}@fleet:{headline}"
-                shown[id_] = _Shown(self._made(id_, rule, state, group, headline, writer, moment), number, tuple(group))
+        by_headline: dict[tuple[str, str], list[int]] = {}
+        for why, excused in service.excuses(moment.snapshot, rows, moment.layout.owner[rule.scope]).items():
+            if writer.is_same_everywhere:
+                by_headline[writer.headline, why] = excused
                 continue
-            state.folded.discard(headline)
+            for row in excused:
+                headline = writer.text(writer.headline, row, float(state.since[row]))
+                by_headline.setdefault((headline, why), []).append(row)
+        shown = {}
+        for (headline, why), group in by_headline.items():
+            parts = units(rule, group, moment.layout.owner[rule.scope])
+            because = f" · {why}" if why else ""
+            folded = f"{headline}{because}"
+            if len(parts) > FOLD_ABOVE or (folded in state.folded and len(parts) >= UNFOLD_BELOW):
+                state.folded.add(folded)
+                id_ = f"{rule.id}@fleet" + ("" if writer.is_same_everywhere else f":{headline}") + because
+                shown[id_] = _Shown(self._made(id_, rule, state, group, folded, writer, moment), number, tuple(group))
+                continue
+            state.folded.discard(folded)
             for part in parts:
                 place = writer.place(part[0])
                 id_ = f"{rule.id}@{node_of(place) if rule.per_node else place}"
-                text = writer.text(rule.summary, part[0], float(state.since[part[0]]))
+                text = writer.text(rule.summary, part[0], float(state.since[part[0]])) + because
                 shown[id_] = _Shown(self._made(id_, rule, state, part, text, writer, moment), number, tuple(part))
         return shown
 
@@ -184,6 +188,9 @@ class Engine:
             places = tuple(writer.place(row) for row in rows)
             nodes = fold(dict.fromkeys(node_of(place) for place in places))
         facts = [fact for row in rows[:MAX_EVIDENCE_PLACES] for fact in writer.facts(row)]
+        quoted = dict.fromkeys(writer.node(row) for row in rows[:MAX_EVIDENCE_PLACES])
+        said = [service.fact(moment.snapshot.nodes[node], moment.wall) for node in quoted]
+        facts += [fact for fact in said if fact is not None]
         confidence = rule.confidence
         if rule.more_sure is not None:
             surer = self._evaluator.verdicts(rule.more_sure, rule.scope, moment)
@@ -196,7 +203,7 @@ class Engine:
         return Finding(
             id=id_,
             rule=rule.id,
-            severity=rule.severity,
+            severity=service.lowered(rule.severity, moment.snapshot.nodes[writer.node(rows[0])]),
             where=places,
             nodes=nodes,
             since=iso(began),

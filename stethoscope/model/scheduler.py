@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -50,10 +50,14 @@ class SchedulerState:
     jobs: tuple[str, ...] = ()
     """Ids of the jobs that have the node."""
     reservation: str = ""
+    standing: Standing = field(init=False, compare=False)
+    """What the states come to."""
 
-    @property
-    def standing(self) -> Standing:
-        """Return what the states come to."""
+    def __post_init__(self) -> None:
+        """Work the standing out once: screens ask for it at every picture."""
+        object.__setattr__(self, "standing", self._standing())
+
+    def _standing(self) -> Standing:
         words = set(self.words)
         lost = bool(words & _LOST)
         by_itself = bool(_BY_ITSELF.match(self.reason)) or (not self.reason and "drain" not in words)

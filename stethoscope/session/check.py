@@ -108,7 +108,7 @@ async def check(
             settled = sum([progress.is_settled(node) for node in snapshot.nodes])
             if on_progress is not None:
                 on_progress(settled, len(snapshot.nodes), elapsed_s)
-            if settled == len(snapshot.nodes) or elapsed_s >= timeout_s:
+            if (settled == len(snapshot.nodes) and not session.awaits_scheduler) or elapsed_s >= timeout_s:
                 break
             if running.done():
                 # Raises what ended the source, if it was an error.

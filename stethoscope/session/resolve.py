@@ -126,7 +126,8 @@ async def _from_slurm(
         known = {node.name: node for node in (await slurm.nodes(names)).nodes}
     finally:
         await slurm.close()
-    return Fleet(name=title, nodes=fleet_nodes(names, known, file), slurm=login)
+    simulated = file is not None and file.simulated
+    return Fleet(name=title, nodes=fleet_nodes(names, known, file), simulated=simulated, slurm=login)
 
 
 def fleet_nodes(names: Sequence[str], known: dict[str, SlurmNode], file: Fleet | None = None) -> tuple[FleetNode, ...]:

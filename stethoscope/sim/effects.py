@@ -64,6 +64,10 @@ class Effects:
     """(Place, metric) -> value of what no column carries."""
     slurm: dict[int, str] = field(default_factory=dict)
     """Node -> Slurm's word for its state, where a fault decides it."""
+    slurm_since: dict[int, float] = field(default_factory=dict)
+    """Since when (scenario seconds) that state holds."""
+    drains: dict[int, tuple[str, str, float]] = field(default_factory=dict)
+    """Node that an administrator drained -> reason, who, and when (scenario seconds)."""
     probes: dict[tuple[str, str], str] = field(default_factory=dict)
     """(Place, probe) -> what the on-demand probe prints."""
 

@@ -13,6 +13,7 @@ from stethoscope.sim.server import USER
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from stethoscope.sim.login import LoginServer
     from stethoscope.sim.server import FleetServer
 
 _MARK = "simulated: true"
@@ -31,12 +32,15 @@ def make_room(path: Path) -> None:
     path.unlink()
 
 
-def write(server: FleetServer, path: Path, private: Path) -> None:
+def write(server: FleetServer, path: Path, private: Path, login: LoginServer | None = None) -> None:
     """Write key and known hosts into the directory `private`, then the fleet file, in one step: it is whole when it
-    appears, and the fleet serves by then."""
+    appears, and the fleet serves by then. With `login` the file names it as the place of Slurm's commands."""
     key, known = private / "client_key", private / "known_hosts"
     write_private(key, server.client_key.export_private_key("openssh"))
-    hosts = (f"{_host(n.address, n.port)} {n.key.export_public_key().decode().strip()}\n" for n in server.nodes)
+    keys = [(node.address, node.port, node.key) for node in server.nodes]
+    if login is not None:
+        keys.append((login.address, login.port, login.key))
+    hosts = (f"{_host(host, port)} {host_key.export_public_key().decode().strip()}\n" for host, port, host_key in keys)
     write_private(known, "".join(hosts).encode())
     fleet = server.twin.layout.fleet
     lines = [
@@ -50,7 +54,16 @@ def write(server: FleetServer, path: Path, private: Path) -> None:
     for rack, members in groupby(server.nodes, key=lambda node: fleet.rack(node.index)):
         inside = list(members)
         nodes = fold(node.name for node in inside)
-        lines.append(f'  {rack}: {{nodes: "{nodes}", rack: {rack}, pod: {fleet.pod(inside[0].index)}}}')
+        first = inside[0].index
+        ports = ", ".join(
+            f"mlx5_{port}: {{rail: {port}, leaf: {fleet.leaf(first, port)}}}" for port in range(fleet.ib_ports_per_node)
+        )
+        lines.append(f'  {rack}: {{nodes: "{nodes}", rack: {rack}, pod: {fleet.pod(first)}, ports: {{{ports}}}}}')
+    if login is not None:
+        lines.append(
+            f"slurm: {{via: {login.name}, address: {login.address}, port: {login.port}, user: {USER}, "
+            f'identity_file: "{key}", known_hosts: "{known}"}}'
+        )
     lines.append("hosts:")
     lines.extend(f"  {node.name}: {{address: {node.address}, port: {node.port}}}" for node in server.nodes)
     write_private(path, ("\n".join(lines) + "\n").encode())

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from stethoscope.clock import SystemClock
 from stethoscope.errors import UsageError
 from stethoscope.sim import fleetfile
+from stethoscope.sim.login import LoginServer
 from stethoscope.sim.server import FleetServer, quiet_logs
 from stethoscope.sim.twin import Twin
 
@@ -45,13 +46,15 @@ async def serve(
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, end.set)
     server = FleetServer(Twin(scenario), SystemClock(), start_at_s=start_at_s, speed=speed)
+    login = LoginServer(server)
     private = Path(tempfile.mkdtemp(prefix="stethoscope-sim-"))
     written = fleet_file.resolve() if fleet_file is not None else private / "fleet.yaml"
     try:
         fleetfile.make_room(written)
         await server.start(port)
+        await login.start()
         try:
-            fleetfile.write(server, written, private)
+            fleetfile.write(server, written, private, login)
         except OSError as error:
             raise UsageError(f"{written}: {error.strerror}") from error
         say(f"{_summary(scenario, server)}, fleet file {written}")
@@ -60,6 +63,7 @@ async def serve(
         if watch is not None:
             watch.cancel()
     finally:
+        await login.close()
         await server.close()
         shutil.rmtree(private, ignore_errors=True)
         # A fleet that is gone leaves no file that says how to reach it.

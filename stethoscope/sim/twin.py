@@ -249,7 +249,17 @@ class Twin:
         if forced is not None:
             return forced
         busy = any(run.ended_at is None and node in run.job.nodes for run in self.runs.values())
+        if node in self.effects.drains:
+            return "draining" if busy else "drained"
         return "allocated" if busy else "idle"
+
+    def slurm_reason(self, node: int) -> tuple[str, str, float] | None:
+        """Return why a node (by position) is out of service, who said so and when (scenario seconds), None where nobody
+        did."""
+        if node in self.effects.drains:
+            return self.effects.drains[node]
+        down = self.effects.slurm.get(node, "").startswith("down")
+        return ("Not responding", "slurm", self.effects.slurm_since.get(node, 0.0)) if down else None
 
     def link(self, node: int) -> str:
         """Return how a node can be reached: up, or power, hang, panic, silent."""

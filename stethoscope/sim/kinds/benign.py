@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from stethoscope.sim.kinds.kind import Kind
 from stethoscope.specs.scenario import Param
 
@@ -49,4 +51,37 @@ class HistoricCounters(Kind):
                     effects.start_at(metric, self.number(name), self.node, self.index)
 
 
-KINDS = (HistoricCounters,)
+class IdleNode(Kind):
+    """A node without a job: its links to the GPUs are slow on purpose."""
+
+    name = "idle_node"
+    targets = frozenset({"node"})
+    params: ClassVar[Mapping[str, Param]] = {"pcie_gen": Param(1.0, "gen")}
+
+    def apply(self, effects: Effects, age_s: float) -> None:
+        """Show the lowered links of every GPU, unless a job runs there."""
+        if effects.layout.job_of(self.node) is None:
+            for gpu in range(effects.layout.gpu_shape[1]):
+                effects.shown[(f"{self.fault.where.text}/gpu/{gpu}", "gpu_pcie_link_gen")] = self.number("pcie_gen")
+
+
+class MaintenanceDrain(Kind):
+    """An administrator drained the node, or a whole rack, and may have switched it off."""
+
+    name = "maintenance_drain"
+    targets = frozenset({"node", "rack"})
+    params: ClassVar[Mapping[str, Param]] = {
+        "reason": Param("maint: firmware", "text"),
+        "down": Param(False, "bool"),
+    }
+
+    def apply(self, effects: Effects, age_s: float) -> None:
+        """Give the nodes their reason, and take those away that are switched off and have no job."""
+        for node in np.flatnonzero(effects.layout.nodes_at(self.fault.where)).tolist():
+            effects.drains[node] = (str(self.fault.params["reason"]), "root", self.fault.at_s)
+            if self.number("down") and effects.layout.job_of(node) is None:
+                effects.links[node] = "power"
+                effects.shown[(effects.layout.nodes[node], "node_bmc_reachable")] = 1.0
+
+
+KINDS = (HistoricCounters, IdleNode, MaintenanceDrain)

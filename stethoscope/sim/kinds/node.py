@@ -55,6 +55,7 @@ class NodeDown(Kind):
         effects.shown[(self.fault.where.text, "node_bmc_reachable")] = self.number("bmc")
         if age_s >= _SLURMD_TIMEOUT_S:
             effects.slurm[self.node] = "down*"
+            effects.slurm_since[self.node] = self.fault.at_s + _SLURMD_TIMEOUT_S
 
 
 class DriverHung(Kind):

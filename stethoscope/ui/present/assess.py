@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stethoscope.analysis.service import at_most
 from stethoscope.clock import duration
 from stethoscope.model.finding import Severity
 from stethoscope.model.frame import LinkState
@@ -91,7 +92,15 @@ def assess(snapshot: FleetSnapshot, now_mono: float) -> Assessment:
     # One unsupported value does not make a live node a gap.
     nodes[nodes == Level.MISSING] = Level.NORMAL
     np.maximum(nodes, fresh, out=nodes)
+    _excuse(snapshot, nodes)
     return Assessment(snapshot, now_mono, rows, nodes, findings, hung, owners, ages)
+
+
+def _excuse(snapshot: FleetSnapshot, nodes: Levels) -> None:
+    """Let nodes that the scheduler has out of service, or is taking out, not stand among those that need somebody."""
+    for node in snapshot.nodes:
+        if node.scheduler is not None:
+            nodes[node.index] = min(int(nodes[node.index]), SEVERITY_LEVELS[at_most(node)])
 
 
 def _owners(snapshot: FleetSnapshot, scope: Scope) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -213,6 +222,8 @@ def what_is_wrong(assessment: Assessment, node: Node, now_wall: float) -> tuple[
     value; empty when healthy."""
     found = assessment.findings.get(node.name, ())
     level = Level(int(assessment.nodes[node.index]))
+    if node.scheduler is not None and node.scheduler.is_out_of_service:
+        return node.scheduler.phrase, Level.NORMAL
     fresh = assessment.ages[node.index]
     if found and found[0].severity.rank <= Severity.P2.rank:
         finding = found[0]
@@ -226,7 +237,9 @@ def what_is_wrong(assessment: Assessment, node: Node, now_wall: float) -> tuple[
         return link_words(node, now_wall), fresh
     if assessment.hung[node.index]:
         return "GPU driver does not answer", Level.HUNG
-    return (_worst_value(assessment, node), level) if level > Level.MISSING else ("", Level.NORMAL)
+    if level > Level.MISSING:
+        return _worst_value(assessment, node), level
+    return (node.scheduler.phrase, Level.NORMAL) if node.scheduler is not None else ("", Level.NORMAL)
 
 
 def _worst_value(assessment: Assessment, node: Node) -> str:

@@ -25,6 +25,7 @@ from stethoscope.ui.present.spans import Glyphs, Level, Row, Span, Tone, cut, le
 if TYPE_CHECKING:
     from stethoscope.model.fleet import FleetSnapshot, Node
     from stethoscope.model.metric import Metric
+    from stethoscope.model.scheduler import SchedulerState
     from stethoscope.ui.present.assess import Assessment
 
 _TITLE = 26
@@ -235,6 +236,21 @@ def _log(snapshot: FleetSnapshot, node: Node, cells: int, glyphs: Glyphs) -> lis
     return rows
 
 
+def _scheduler_lines(state: SchedulerState) -> list[tuple[str, str]]:
+    """Return what the scheduler says of a node: its states, why and by whom, and the jobs on it."""
+    lines = [("slurm", state.words_text)]
+    if state.reason:
+        owner = f" ({state.owner})" if state.owner else ""
+        since = f", since {iso(state.since)}" if state.since is not None else ""
+        lines.append(("", f"{state.reason}{owner}{since}"))
+    if state.reservation:
+        lines.append(("", f"reserved: {state.reservation}"))
+    if state.jobs:
+        more = f" and {len(state.jobs) - 8} more" if len(state.jobs) > 8 else ""
+        lines.append(("jobs", ", ".join(state.jobs[:8]) + more))
+    return lines
+
+
 def _identity(node: Node, wall: float, cells: int, glyphs: Glyphs) -> list[Row]:
     link = node.link
     lines = [("link", f"{link.state.value} since {iso(link.since)}")]
@@ -250,6 +266,8 @@ def _identity(node: Node, wall: float, cells: int, glyphs: Glyphs) -> list[Row]:
         lines.append(("clock", f"{node.clock_offset_s:+.1f} s from ours, transport included"))
     if node.rack or node.pod:
         lines.append(("place", f" {glyphs.dot} ".join(part for part in (node.pod, node.rack) if part)))
+    if node.scheduler is not None:
+        lines += _scheduler_lines(node.scheduler)
     if node.kernel:
         lines.append(("kernel", node.kernel))
     if node.boot_id:

@@ -58,7 +58,11 @@ def _group_rows(result: CheckResult, glyphs: Glyphs) -> list[Row]:
     for node in result.snapshot.nodes:
         if node.frames and node.name not in bad:
             word = "healthy" if node.name not in result.seen_once else "nothing wrong in one frame"
-            groups.setdefault(f" {glyphs.dot} ".join([*_build(node), word]), []).append(node.name)
+            said = [node.scheduler.phrase] if node.scheduler is not None and node.scheduler.phrase else []
+            if node.scheduler is not None and node.scheduler.is_out_of_service:
+                # What was found there is listed above as information; nothing calls such a node healthy.
+                said, word = [], node.scheduler.phrase
+            groups.setdefault(f" {glyphs.dot} ".join([*_build(node), word, *said]), []).append(node.name)
     rows: list[Row] = []
     for what, names in sorted(groups.items(), key=lambda item: -len(item[1])):
         count = f"{len(names):,} nodes {glyphs.dot} " if len(names) > 1 else ""
@@ -88,6 +92,8 @@ def _unseen_rows(result: CheckResult, glyphs: Glyphs) -> list[Row]:
     texts = [f"{note_title(what)} not seen on {fold(names)}: {why}" for (what, why), names in notes.items()]
     if result.seen_once:
         texts.append(f"no second frame of {fold(result.seen_once)}: what moves there is not known")
+    if result.snapshot.scheduler_note:
+        texts.append(f"Slurm not seen: {result.snapshot.scheduler_note}")
     if result.defects:
         texts.append(f"{result.defects} lines were lost to a defect of this program")
     sign = f"{glyphs.level(Level.MISSING)}      "
@@ -142,6 +148,7 @@ def report_json(result: CheckResult) -> dict[str, Any]:
                 "link": "ok" if node.link.state.is_live else node.link.state.value,
                 "detail": node.link.detail or None,
                 "verified": node.link.verified,
+                "scheduler": _scheduler_json(node),
                 "gpus": len(node.gpus),
                 "ports": len(node.ports),
                 "age_s": _rounded(node.age_s(snapshot.mono)),
@@ -159,9 +166,28 @@ def report_json(result: CheckResult) -> dict[str, Any]:
             "gpus": devices(result, Scope.GPU),
             "ports": devices(result, Scope.PORT),
             "findings": severity_counts(result),
+            "out_of_service": [
+                node.name for node in snapshot.nodes if node.scheduler is not None and node.scheduler.is_out_of_service
+            ],
+            "scheduler_note": snapshot.scheduler_note or None,
             "worst": findings[0]["severity"] if findings else "none",
             "seconds": round(result.seconds, 3),
         },
+    }
+
+
+def _scheduler_json(node: Node) -> dict[str, Any] | None:
+    state = node.scheduler
+    if state is None:
+        return None
+    return {
+        "states": list(state.words),
+        "standing": state.standing.value,
+        "reason": state.reason or None,
+        "owner": state.owner or None,
+        "since": None if state.since is None else iso(state.since),
+        "reservation": state.reservation or None,
+        "jobs": list(state.jobs),
     }
 
 
