@@ -39,7 +39,7 @@ def cache_dir() -> Path:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Replace `path` by `content` in one step, readable by the user alone; missing directories are made with mode 0700."""
+    """Replace `path` by `content` in one step, readable by the user alone; missing directories get mode 0700."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:

@@ -68,7 +68,7 @@ class Columns:
         self.total_reasons: Codes = np.full((narrow, capacity), Reason.WAITING, np.uint8)
         self.since_first: Totals = np.zeros((narrow, capacity), np.uint64)
         self.since: Floats = np.full((narrow, capacity), _NEVER)
-        """Node's monotonic seconds of the reading that the next rate starts from, as analysis.counters.step wants them."""
+        """Node's monotonic seconds of the reading that the next rate starts from, as counters.step wants them."""
         self.carry: Totals = np.zeros((narrow, capacity), np.uint64)
         """What was counted since that reading, in intervals too short for a rate of their own."""
         self.first_at: Floats = np.full(capacity, np.nan)

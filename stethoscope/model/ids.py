@@ -53,7 +53,7 @@ def expand(text: str) -> list[str]:
 
 
 def fold(nodes: Iterable[str]) -> str:
-    """Return the shortest text for a set of nodes: `gpu-[001-003,007]`; names that do not fold are joined with commas."""
+    """Return the shortest text for a set of nodes: `gpu-[001-003,007]`; names that do not fold are joined by commas."""
     return _fold(tuple(nodes))
 
 

@@ -115,7 +115,7 @@ def loads(text: str, name: str = "text") -> Loaded:
 
 
 def convert(loaded: Loaded, type_: type[T]) -> T:
-    """Return the content of a file as `type_` (of Spec types); DataError, or SeveralDataError for several, with positions."""
+    """Return the content of a file as `type_` (of Spec types); DataError or SeveralDataError, with positions."""
     try:
         return msgspec.convert(loaded.data, type_)
     except (msgspec.ValidationError, RecursionError) as error:

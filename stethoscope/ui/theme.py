@@ -72,6 +72,7 @@ _COLOURS: dict[Tone, tuple[int, int, str]] = {
     Tone.RULE: (237, 8, ""),
     Tone.KEY: (110, 12, "bold"),
     Tone.TITLE: (255, 15, "bold"),
+    Tone.FAINT: (238, 8, ""),
     Tone.HEAT_0: (24, 4, ""),
     Tone.HEAT_1: (25, 4, ""),
     Tone.HEAT_2: (25, 4, ""),

@@ -36,7 +36,8 @@ COUNTER = GAUGE.replace("gauge", "counter")
 def test_the_bundled_catalogue() -> None:
     metrics = load_catalogue()
     assert metrics == catalogue()
-    assert metrics["gpu_temp"].critical == 90
+    assert (metrics["gpu_temp"].warn, metrics["gpu_temp"].critical) == (83, None)
+    assert metrics["nvml_latency"].critical == 5000
     assert metrics["ib_port_rcv_data"].pins == (2**32 - 1,)
     assert dict(metrics["ib_port_state"].words)[4] == "Active"
     assert metrics["nvlink_rx"].shown_unit == "GB/s"

@@ -16,6 +16,7 @@ from stethoscope.ui.present.heat import HeatScale
 from stethoscope.ui.present.lines import finding_rows, legend_line, top_line, unseen_line
 from stethoscope.ui.present.node import node_rows
 from stethoscope.ui.present.numbers import cell_text, common_unit, fact_text, number, total_text, value_text
+from stethoscope.ui.present.peers import Peers
 from stethoscope.ui.present.spans import ASCII, UNICODE, Level, Row, Span, cut, pad, plain, spread, to_ascii, width
 from tests.builders import MONO, WALL, catalogue, fleet
 from tests.ui.scenes import finding, healthy, troubled
@@ -123,13 +124,40 @@ def test_a_healthy_node_unlike_its_peers_is_not_folded_with_them() -> None:
     assert len(grid.folded) == 31
 
 
-def test_a_node_whose_gpus_do_nothing_is_idle() -> None:
-    idle = {
-        (f"gpu-020/gpu/{index}", name): value
-        for index in range(8)
-        for name, value in (("gpu_sm_clock", 345), ("gpu_util", 0))
-    }
-    assert texts(grid_of(fleet(nodes=40, set=idle)))[0].endswith("idle")
+def unused(*nodes: str) -> dict[tuple[str, str], float]:
+    values = (("gpu_sm_clock", 345.0), ("gpu_util", 0.0))
+    return {(f"{node}/gpu/{index}", name): value for node in nodes for index in range(8) for name, value in values}
+
+
+def test_nodes_without_a_gpu_in_use_are_folded_by_themselves_when_not_all_fit() -> None:
+    snapshot = fleet(nodes=40, set=unused("gpu-020", "gpu-033"))
+    grid = grid_of(snapshot, height=10)
+    assert grid.idle == ["gpu-020", "gpu-033"]
+    assert len(grid.lines) == 10
+    assert texts(grid)[8].startswith(" · 2 idle       345  345")
+    assert texts(grid)[8].endswith("no GPU in use")
+    assert texts(grid)[9].startswith(" · 30 more    1980 1980")
+    roomy = grid_of(snapshot, height=50)
+    assert roomy.lines == [f"gpu-{number:03}" for number in range(1, 41)]
+    assert texts(roomy)[19].endswith("no GPU in use")
+
+
+def test_a_node_counts_as_unlike_its_peers_after_eight_seconds_and_never_with_many() -> None:
+    peers = Peers()
+    metric = catalogue()["gpu_sm_clock"]
+
+    def see(*odd: str, at: float) -> list[bool]:
+        values = {(f"{node}/gpu/0", "gpu_sm_clock"): 900.0 for node in odd}
+        peers.update(assess(fleet(nodes=8, set=values), MONO + at), metric, 780.0)
+        return peers.odd.tolist()
+
+    assert not any(see(at=0))
+    assert not any(see("gpu-002", at=1))
+    assert not any(see("gpu-002", at=8.9))
+    assert see("gpu-002", at=9) == [False, True] + [False] * 6
+    assert not any(see(at=10))
+    assert not any(see("gpu-001", "gpu-002", "gpu-003", at=20))
+    assert not any(see("gpu-001", "gpu-002", "gpu-003", at=40))
 
 
 def test_text_is_measured_in_cells() -> None:

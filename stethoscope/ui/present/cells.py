@@ -49,19 +49,11 @@ def node_row(grid: FleetGrid, node: Node, level: int, what: tuple[str, Level], c
         row += [gap, _link(grid, node, layout.link)]
     row.append(gap)
     sentence, said = what
-    if not sentence and grid.is_odd(node):
-        sentence = _unlike_peers(grid, node)
+    if not sentence:
+        sentence = "no GPU in use" if grid.is_idle(node) else "unlike its peers" if grid.is_odd(node) else ""
     if sentence and not (layout.link and sentence == node.link.state.value):
         row.append(Span(cut(sentence, layout.width - layout.before_what, ellipsis), level_tone(said)))
     return tuple(row)
-
-
-def _unlike_peers(grid: FleetGrid, node: Node) -> str:
-    """Return why a healthy node stands above the others."""
-    table = grid.snapshot.tables[Scope.GPU]
-    part = grid.snapshot.rows(node, Scope.GPU)
-    used = table.values[table.index["gpu_util"], part.start : part.stop]
-    return "idle" if used.size and (used == 0).all() else "unlike its peers"
 
 
 def _value(grid: FleetGrid, node: Node, digits: int) -> list[Span]:
@@ -112,13 +104,14 @@ def _number(grid: FleetGrid, row: int, digits: int, selected: bool) -> list[Span
         reason = REASON_LEVELS[value.reason]
         return [Span(" "), Span(grid.glyphs.level(reason).rjust(digits), level_tone(max(reason, level)), selected)]
     text = cut(cell_text(metric, value, grid.divisor), digits, grid.glyphs.ellipsis).rjust(digits)
-    marked = level > Level.MISSING
-    tone = level_tone(level) if marked else Tone.PLAIN if grid.deviates(value) else Tone.NORMAL
-    if marked:
-        # The glyph stands directly before the number.
+    own = int(grid.own_levels[row])
+    tone = level_tone(own) if own > Level.MISSING else Tone.PLAIN if grid.deviates(value) else Tone.NORMAL
+    if level > Level.MISSING:
+        # The sign is the device's and stands directly before the number; the number is loud only if it is wrong itself.
         bare = text.lstrip()
         blank = digits - len(bare)
-        return [Span(" " * blank), Span(grid.glyphs.level(level) + bare, tone, selected)]
+        sign = Span(grid.glyphs.level(level), level_tone(level), selected)
+        return [Span(" " * blank), sign, Span(bare, tone, selected)]
     return [Span(" "), Span(text, tone, selected)]
 
 
@@ -132,7 +125,8 @@ def _block(grid: FleetGrid, row: int, selected: bool) -> Span:
     if level > Level.MISSING:
         return Span(grid.glyphs.level(level), level_tone(level), selected)
     heat = int(grid.heat[row])
-    return Span(grid.glyphs.heat[heat], heat_tone(heat), selected)
+    tone = heat_tone(heat) if grid.deviates(value) else Tone.FAINT
+    return Span(grid.glyphs.heat[heat], tone, selected)
 
 
 def _host(grid: FleetGrid, node: Node, cells: int) -> list[Span]:
@@ -159,19 +153,20 @@ def _link(grid: FleetGrid, node: Node, cells: int) -> Span:
     return Span(pad(text, cells, grid.glyphs.ellipsis), level_tone(fresh))
 
 
-def fold_row(grid: FleetGrid, cursor: Target | None) -> Row:
+def fold_row(grid: FleetGrid, cursor: Target | None, *, idle: bool) -> Row:
     """Return the row that stands for all folded nodes, with the medians of each cell."""
     assert grid.layout is not None
     assert grid.assessment is not None
     layout, glyphs, snapshot = grid.layout, grid.glyphs, grid.snapshot
     gap = Span("   " if layout.spaced else " ")
-    name = pad(f"{len(grid.folded)} more", layout.name, glyphs.ellipsis)
+    members = grid.idle if idle else grid.folded
+    name = pad(f"{len(members)} {'idle' if idle else 'more'}", layout.name, glyphs.ellipsis)
     lead = f" {glyphs.level(0)} " if layout.spaced else f"{glyphs.level(0)} "
     row = [Span(lead, Tone.NORMAL), Span(name, Tone.PLAIN, cursor is not None)]
     if not layout.spaced:
         row.append(Span(" "))
     folded = np.zeros(len(snapshot.nodes), dtype=bool)
-    folded[[snapshot.by_name[name] for name in grid.folded]] = True
+    folded[[snapshot.by_name[name] for name in members]] = True
     metric = grid.metric
     if layout.value:
         row += [gap, *_median_cell(grid, np.flatnonzero(folded), layout.value)]
@@ -191,7 +186,8 @@ def fold_row(grid: FleetGrid, cursor: Target | None) -> Row:
                 if layout.spaced and position < count - 1:
                     row.append(Span(" "))
     row.append(Span(" " * (layout.before_what - row_width(tuple(row)))))
-    row.append(Span(cut("like their peers", layout.width - layout.before_what, glyphs.ellipsis), Tone.QUIET))
+    words = "no GPU in use" if idle else "like their peers"
+    row.append(Span(cut(words, layout.width - layout.before_what, glyphs.ellipsis), Tone.QUIET))
     return tuple(row)
 
 
@@ -210,4 +206,4 @@ def _median_cell(grid: FleetGrid, rows: npt.NDArray[np.int_], cell: int) -> list
             Span(cut(cell_text(metric, value, grid.divisor), cell, grid.glyphs.ellipsis).rjust(cell), Tone.NORMAL),
         ]
     heat = int(np.median(grid.heat[present]))
-    return [Span(grid.glyphs.heat[heat], heat_tone(heat))]
+    return [Span(grid.glyphs.heat[heat], Tone.FAINT)]

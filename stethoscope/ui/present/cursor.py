@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stethoscope.model.ids import fold
 from stethoscope.model.metric import Kind, Missing, Scope
 from stethoscope.ui.present.assess import SEVERITY_LEVELS, age_word, link_words, metric_levels, peers_median
-from stethoscope.ui.present.grid import FOLD, FleetGrid, Target
+from stethoscope.ui.present.grid import FOLD, FOLD_IDLE, FleetGrid, Target
 from stethoscope.ui.present.numbers import value_text
 from stethoscope.ui.present.spans import Level, Row, Span, Tone, cut, level_tone, width
 
@@ -44,9 +44,10 @@ _BESIDE: dict[Scope, tuple[tuple[str, str], ...]] = {
 def cursor_line(grid: FleetGrid, key: str, target: Target, wall: float, cells: int) -> Row:
     """Return the explanation of the cell `target` in the row `key`."""
     glyphs = grid.glyphs
-    if key == FOLD:
-        names = fold(grid.folded)
-        text = f"{len(grid.folded)} healthy nodes, folded: {names}"
+    if key in (FOLD, FOLD_IDLE):
+        members = grid.idle if key == FOLD_IDLE else grid.folded
+        kind = "healthy nodes without a GPU in use" if key == FOLD_IDLE else "healthy nodes"
+        text = f"{len(members)} {kind}, folded: {fold(members)}"
         return (Span(" "), Span(cut(text, cells - 2, glyphs.ellipsis), Tone.QUIET))
     node = grid.snapshot.node(key)
     assert grid.assessment is not None

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from stethoscope.model.metric import Kind, Reason, Scope
-from stethoscope.ui.present.assess import age_word, metric_levels, what_is_wrong
+from stethoscope.model.metric import Scope
+from stethoscope.ui.present.assess import SEVERITY_LEVELS, age_word, metric_levels, what_is_wrong
 from stethoscope.ui.present.cells import fold_row, node_row
 from stethoscope.ui.present.heat import HeatScale
 from stethoscope.ui.present.layout import Layout, choose, digits_of
 from stethoscope.ui.present.numbers import common_unit
+from stethoscope.ui.present.peers import Peers
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -21,17 +22,14 @@ if TYPE_CHECKING:
     from stethoscope.model.fleet import FleetSnapshot, Node
     from stethoscope.model.metric import Metric
     from stethoscope.ui.present.assess import Assessment
-    from stethoscope.ui.present.spans import (
-        Glyphs,
-        Row,
-    )
+    from stethoscope.ui.present.spans import Glyphs, Row
 
 FOLD = "\0fold"
 """Key of the line that stands for all folded nodes; no node can have this name."""
+FOLD_IDLE = "\0idle"
+"""Key of the line that stands for the nodes without a GPU in use."""
 SETTLE_S = 3.0
 """Rows are sorted again at most this often."""
-_DEVIATION = 0.05
-"""A value at least this share of the scale away from the others is drawn plain instead of quiet."""
 
 
 class Target(NamedTuple):
@@ -66,6 +64,9 @@ class FleetGrid:
         self.unit = ""
         self.lines: list[str] = []
         self.folded: list[str] = []
+        """Healthy nodes that are like their peers and did not fit."""
+        self.idle: list[str] = []
+        """Healthy nodes without a GPU in use, when they are folded."""
         self.assessment: Assessment | None = None
         self.layout: Layout | None = None
         self._order: list[str] = []
@@ -74,10 +75,11 @@ class FleetGrid:
         self.heat: npt.NDArray[np.int8] = np.empty(0, dtype=np.int8)
         self.levels: npt.NDArray[np.uint8] = np.empty(0, dtype=np.uint8)
         """Level of the chosen metric, and of what was found there, in every row of its table."""
-        self._usual: tuple[str, float, float] | None = None
-        """Metric, median of all, and the distance from it that is worth a look."""
+        self.own_levels: npt.NDArray[np.uint8] = np.empty(0, dtype=np.uint8)
+        """Level of the chosen metric alone, by its thresholds."""
+        self._peers = Peers()
         self._odd: npt.NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
-        """Nodes with a value so far from the others that they are not like their peers, healthy as they may be."""
+        self._idle: npt.NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
         self._wall = 0.0
         self._cache: dict[str, tuple[tuple[object, ...], Row]] = {}
 
@@ -100,43 +102,16 @@ class FleetGrid:
         metric = self.metric
         table = snapshot.tables[metric.scope]
         self.heat = self.scale.update(table, metric)
-        self.levels = np.maximum(metric_levels(table, metric), self.assessment.rows[metric.scope])
-        values = table.values[table.index[metric.id]]
-        self._learn_peers(values[table.reasons[table.index[metric.id]] == Reason.PRESENT])
-        self._odd = self._find_odd(values)
+        self.own_levels = metric_levels(table, metric)
+        self.levels = np.maximum(self.own_levels, self.assessment.rows[metric.scope])
+        self._peers.update(assessment, metric, self.scale.high - self.scale.low)
+        self._odd, self._idle = self._peers.odd, self._peers.idle
         least = self._digits[1] if self._digits[0] == metric.id else 4
         self.divisor, self.unit = common_unit(metric, self.scale.high)
         self._digits = (metric.id, digits_of(snapshot, metric, least, self.divisor))
         self.layout = choose(snapshot, metric, cells, self._digits[1])
         self._settle(assessment.now_mono, pinned)
         self._fold(height)
-
-    def _learn_peers(self, values: npt.NDArray[np.float64]) -> None:
-        """Note what is usual, and how far from it is worth a look; both stand still under a little noise."""
-        if not values.size:
-            self._usual = None
-            return
-        median = float(np.median(values))
-        spread = 5.0 * float(np.median(np.abs(values - median)))
-        far = max(spread, _DEVIATION * (self.scale.high - self.scale.low) / self._scale_of(self.metric))
-        old = self._usual
-        if old is None or old[0] != self.metric.id or abs(median - old[1]) > 0.2 * far or not 0.6 < far / old[2] < 1.2:
-            self._usual = (self.metric.id, median, far)
-
-    def _find_odd(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-        assert self.assessment is not None
-        odd = np.zeros(len(self.snapshot.nodes), dtype=np.bool_)
-        if self._usual is not None and not self.metric.words:
-            # Twice as far as what is worth a look, so that rows do not wander because of noise.
-            with np.errstate(invalid="ignore"):
-                far = np.flatnonzero(np.abs(values - self._usual[1]) > 2 * self._usual[2])
-            owners = far if self.metric.scope is Scope.NODE else self.assessment.owners[self.metric.scope][0][far]
-            odd[owners[owners >= 0]] = True
-        return odd
-
-    @staticmethod
-    def _scale_of(metric: Metric) -> float:
-        return metric.rate_scale if metric.kind is Kind.COUNTER else 1.0
 
     def _settle(self, now_mono: float, pinned: str | None) -> None:
         options = self.options
@@ -166,9 +141,17 @@ class FleetGrid:
             values = table.values[table.index[self.metric.id], part.start : part.stop]
             values = values[~np.isnan(values)]
             if not values.size:
-                return (1, 0, node.index)
+                # A node that something is wrong with must not hide behind those that have a value.
+                return (-1 if self.assessment.nodes[node.index] else 1, 0, node.index)
             return (0, values.min() if self.metric.worse == "low" else -values.max(), node.index)
-        return (-int(self.assessment.nodes[node.index]), -int(self._odd[node.index]), node.index)
+        level = int(self.assessment.nodes[node.index])
+        # What was found and confirmed stands before what only passed a threshold.
+        found = (
+            SEVERITY_LEVELS[self.assessment.findings[node.name][0].severity]
+            if node.name in self.assessment.findings
+            else 0
+        )
+        return (-level, int(found < level), -int(self._odd[node.index]), node.index)
 
     def _matches(self, name: str) -> bool:
         wanted = self.options.filter.lower()
@@ -180,21 +163,23 @@ class FleetGrid:
 
     def _fold(self, height: int) -> None:
         assert self.assessment is not None
-        alike, by_name = ((self.assessment.nodes == 0) & ~self._odd).tolist(), self.snapshot.by_name
-        order = self._order
-        healthy = [name for name in order if alike[by_name[name]]]
-        mode = self.options.fold
-        folded: list[str] = []
-        if mode == "all":
-            folded = healthy
-        elif mode == "fill" and self.options.sort == "worst" and len(order) > height:
-            spare = max(0, height - 1 - (len(order) - len(healthy)))
-            folded = healthy[spare:]
-        if len(folded) < 2:
-            folded = []
-        gone = set(folded)
-        self.folded = folded
-        self.lines = [name for name in order if name not in gone] + ([FOLD] if folded else [])
+        healthy, by_name = self.assessment.nodes == 0, self.snapshot.by_name
+        order, options = self._order, self.options
+        fits = options.fold == "none" or (options.fold == "fill" and (options.sort != "worst" or len(order) <= height))
+        self.idle = [] if fits else [name for name in order if (healthy & self._idle)[by_name[name]]]
+        if len(self.idle) < 2:
+            self.idle = []
+        alike = (healthy & ~self._odd).tolist()
+        away = set(self.idle)
+        folded = [] if fits else [name for name in order if alike[by_name[name]] and name not in away]
+        if options.fold == "fill" and not fits:
+            lines = len(order) - len(away) + bool(away)
+            spare = height - 1 - (lines - len(folded))
+            folded = folded[max(0, spare) :] if lines > height else []
+        self.folded = folded if len(folded) > 1 else []
+        away.update(self.folded)
+        self.lines = [name for name in order if name not in away]
+        self.lines += [FOLD_IDLE] * bool(self.idle) + [FOLD] * bool(self.folded)
 
     def targets(self) -> list[Target]:
         """Return what the cells of a row are about, from left to right; the first is the node itself."""
@@ -207,27 +192,29 @@ class FleetGrid:
             *(Target(Scope.PORT, position) for position in range(layout.ports)),
         ]
 
-    def is_odd(self, node: Node) -> bool:
-        """Tell whether a value of the chosen metric sets a node apart from the others."""
-        return bool(self._odd[node.index])
-
     def deviates(self, value: float) -> bool:
         """Tell whether a value of the chosen metric is far enough from the others to be worth a look."""
-        if self._usual is None or self.metric.bitmask or self.metric.kind is Kind.STATE:
-            return False
-        return abs(value - self._usual[1]) > self._usual[2]
+        return self._peers.deviates(value)
+
+    def is_odd(self, node: Node) -> bool:
+        """Tell whether a node is one of few that are unlike the others."""
+        return bool(self._odd[node.index])
+
+    def is_idle(self, node: Node) -> bool:
+        """Tell whether none of the node's GPUs is in use."""
+        return bool(self._idle[node.index])
 
     def row(self, line: int, cursor: Target | None) -> Row:
         """Return the row of a line, with the cell of `cursor` marked as selected."""
         assert self.assessment is not None
         key = self.lines[line]
-        if key == FOLD:
-            return fold_row(self, cursor)
+        if key in (FOLD, FOLD_IDLE):
+            return fold_row(self, cursor, idle=key == FOLD_IDLE)
         node = self.snapshot.node(key)
         level = int(self.assessment.nodes[node.index])
         what = what_is_wrong(self.assessment, node, self._wall)
         state = (
-            node.version, level, what, self.is_odd(node), self.options.metric, self.layout, cursor, self._usual,
+            node.version, level, what, self.is_odd(node), self.options.metric, self.layout, cursor, self._peers.usual,
             age_word(node, self.assessment.now_mono), self.scale.low, self.scale.high,
         )  # fmt: skip
         cached = self._cache.get(key)

@@ -45,6 +45,8 @@ class Tone(IntEnum):
     HEAT_5 = 19
     HEAT_6 = 20
     HEAT_7 = 21
+    FAINT = 22
+    """A block of magnitude that is like its peers: there, but not to be seen first."""
 
 
 HEAT_LEVELS = 8
@@ -81,9 +83,9 @@ class Glyphs(NamedTuple):
 
 
 UNICODE = Glyphs("·?•~▲–‖✖", "░░▒▒▓▓██", "─", "·", "…", "–", "↑", "↓")
-ASCII = Glyphs(".?o~!-#X", "01234567", "-", "-", "~", "-", "^", "v")
+ASCII = Glyphs(".?o~!-#X", "01234567", "-", "|", ">", "-", "^", "v")
 _TO_ASCII = str.maketrans(
-    {"·": "-", "…": "~", "–": "-", "−": "-", "→": ">", "─": "-", "‖": "#", "✖": "X", "▲": "!", "•": "o"}
+    {"·": "|", "…": ">", "–": "-", "−": "-", "→": ">", "─": "-", "‖": "#", "✖": "X", "▲": "!", "•": "o"}
 )
 
 
