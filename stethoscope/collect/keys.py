@@ -128,6 +128,8 @@ def _read(path: Path, certificates: tuple[str, ...]) -> _FromFile:
             result.public.append(asyncssh.read_public_key(public).public_data)
         except (OSError, ValueError):
             continue
+    if not (result.public or result.remark):
+        result.remark = f"{path} holds no key"
     if result.public and not result.pairs and result.remark.endswith("No such file or directory"):
         # Only the public half is here: the agent has the other.
         result.remark = ""

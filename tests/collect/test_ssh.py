@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import asyncssh
+
 from stethoscope.clock import SystemClock
 from stethoscope.collect.program import Program, probe_program
 from stethoscope.collect.ssh import SshSource
@@ -113,6 +115,31 @@ async def test_an_unknown_host_key_is_refused_until_it_is_accepted(sshd: Sshd) -
 
     async with running(source(sshd.fleet("n1", known_hosts=str(known)))) as watcher:
         assert (await watcher.live("n1")).detail == ""
+
+
+async def test_many_connections_to_one_new_host_record_its_key_once(sshd: Sshd) -> None:
+    known = sshd.directory / "new" / "known_hosts"
+    names = [f"n{number}" for number in range(20)]
+    async with running(source(sshd.fleet(*names, known_hosts=str(known)), accept_new=True)) as watcher:
+        for name in names:
+            assert (await watcher.live(name)).verified
+    host_key = sshd.host_key.with_suffix(".pub").read_text().split()
+    assert known.read_text() == f"[127.0.0.1]:{sshd.port} {host_key[0]} {host_key[1]}\n"
+
+
+def test_of_two_new_keys_of_one_host_at_once_only_the_first_is_accepted(tmp_path: Path) -> None:
+    from stethoscope.collect.dial import _Owner
+    from stethoscope.collect.target import Targets
+
+    target = Targets("none").node(FleetNode("n1", known_hosts=str(tmp_path / "known")))
+    first, second = _Owner(target, accept_new=True), _Owner(target, accept_new=True)
+    keys = [asyncssh.generate_private_key("ssh-ed25519").convert_to_public() for _ in range(2)]
+    assert first.validate_host_public_key("n1", "", 22, keys[0])
+    assert not second.validate_host_public_key("n1", "", 22, keys[1])
+    assert second.failure is not None
+    assert second.failure.state is LinkState.HOST_KEY_CHANGED
+    assert second.validate_host_public_key("n1", "", 22, keys[0])
+    assert len((tmp_path / "known").read_text().splitlines()) == 1
 
 
 async def test_a_hashed_entry_is_found(sshd: Sshd) -> None:
