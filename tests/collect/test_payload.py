@@ -158,7 +158,8 @@ def test_the_payload_is_small_and_has_what_the_probe_reaches() -> None:
 
 
 def test_the_manifest_names_every_part() -> None:
-    (stream,) = yaml.safe_load((paths.bundled("probes") / "manifest.yaml").read_text())["probes"]
+    stream, shell = yaml.safe_load((paths.bundled("probes") / "manifest.yaml").read_text())["probes"]
+    assert (paths.bundled("probes") / shell["file"]).is_file()
     files = {file.name for file in paths.bundled("probes").glob("*.py")}
     assert {stream["file"], *stream["parts"]} == files
     assert len(stream["parts"]) == len(files) - 1
