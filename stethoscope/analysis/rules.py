@@ -43,6 +43,10 @@ class _State:
     """What is remembered of one rule, by row of its scope."""
 
     active: Flags = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    holds: Flags = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    """Whether the condition is true at this moment; a finding outlasts it for a while."""
+    headlines: dict[int, str] = field(default_factory=dict)
+    """Of each active row, as it was when the condition was true last."""
     since: Floats = field(default_factory=lambda: np.empty(0))
     """Wall seconds at which the condition became true."""
     false_since: Floats = field(default_factory=lambda: np.empty(0))
@@ -133,6 +137,9 @@ class Engine:
             for id_, entry in self._shown.items()
             if not gone[self._rules[entry.rule].scope].intersection(entry.rows)
         }
+        for rule, state in zip(self._rules, self._states, strict=True):
+            for row in gone[rule.scope].intersection(state.headlines):
+                del state.headlines[row]
         self._layout = layout
         return layout
 
@@ -141,7 +148,9 @@ class Engine:
         watched = watched_s(rule.trigger, single_look=self._single_look)
         state.since[true & ~state.active] = max(self._started, moment.wall - watched)
         state.active |= true
+        state.holds = true
         if not state.active.any():
+            state.headlines.clear()
             return
         false = state.active & (verdicts == FALSE)
         state.false_since[~false] = np.nan
@@ -183,6 +192,8 @@ class Engine:
     ) -> Finding:
         before = self._shown.get(id_)
         if before is not None and before.rows == tuple(rows):
+            if not state.holds[rows].any():
+                return before.finding
             places, nodes = before.finding.where, before.finding.nodes
         else:
             places = tuple(writer.place(row) for row in rows)

@@ -180,6 +180,18 @@ def test_true_again_within_thirty_seconds_is_the_same_finding() -> None:
     assert (still.state, still.since) == ("active", first.since)
 
 
+@pytest.mark.parametrize("now", [60.0, Reason.UNREACHABLE])
+def test_what_no_longer_holds_keeps_the_words_that_were_true(now: float | Reason) -> None:
+    made = one_rule(HOT, summary="at {{gpu_temp}}")
+    engine = Engine(made, catalogue())
+    engine.evaluate(hot(94))
+    before = active(engine.evaluate(at(hot(95), 5)))
+    assert [finding.summary for finding in before] == ["at 95 °C"]
+    assert active(engine.evaluate(at(hot(now), 10))) == before
+    (again,) = active(engine.evaluate(at(hot(96), 15)))
+    assert (again.summary, again.since) == ("at 96 °C", before[0].since)
+
+
 def test_unknown_neither_clears_nor_raises() -> None:
     engine = Engine(one_rule(HOT), catalogue())
     assert engine.evaluate(hot(Reason.HUNG)) == ()
