@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,9 +21,7 @@ WHOLE = b"Welcome\n" + SENTINEL + b" no-python sh\n" + SENTINEL + b" sh\n" + HEL
 def test_blocks_come_whole_however_they_are_cut(cuts: list[int]) -> None:
     stream = ProbeStream("n")
     places = [0, *sorted(cuts), len(WHOLE)]
-    blocks = [
-        block for start, end in zip(places, places[1:], strict=False) for block in stream.feed(WHOLE[start:end], 0.0)
-    ]
+    blocks = [block for start, end in itertools.pairwise(places) for block in stream.feed(WHOLE[start:end], 0.0)]
     assert blocks == [HELLO, FULL]
     assert stream.phase is Phase.LIVE
     assert stream.is_shell
