@@ -15,6 +15,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "check": ("stethoscope.cli.check", "Look once and say what is wrong."),
     "demo": ("stethoscope.cli.demo", "Open the console on a simulated fleet."),
     "sim": ("stethoscope.cli.sim", "Serve a simulated fleet over SSH on loopback."),
+    "fleet": ("stethoscope.cli.fleet", "Describe the fleet: write a fleet file, show it."),
     "lint": ("stethoscope.cli.lint", "Check the data files: metrics, rules, scenarios."),
 }
 """Verb -> (module that holds the command `command`, one line of help)."""

@@ -126,8 +126,10 @@ async def _from_slurm(
         known = {node.name: node for node in (await slurm.nodes(names)).nodes}
     finally:
         await slurm.close()
-    simulated = file is not None and file.simulated
-    return Fleet(name=title, nodes=fleet_nodes(names, known, file), simulated=simulated, slurm=login)
+    nodes = fleet_nodes(names, known, file)
+    if file is None:
+        return Fleet(name=title, nodes=nodes, slurm=login)
+    return replace(file, name=title, nodes=nodes, slurm=login)
 
 
 def fleet_nodes(names: Sequence[str], known: dict[str, SlurmNode], file: Fleet | None = None) -> tuple[FleetNode, ...]:

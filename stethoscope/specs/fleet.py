@@ -172,7 +172,11 @@ def default_tick_s(nodes: int) -> float:
 
 def read_fleet(path: str | Path) -> Fleet:
     """Return the fleet of the file at `path`; DataError says where it is broken or that it names no node."""
-    loaded = load(path)
+    return fleet_of(load(path))
+
+
+def fleet_of(loaded: Loaded) -> Fleet:
+    """Return the fleet of a file that was read; raises as `read_fleet` does."""
     if not isinstance(loaded.data, dict) or "schema" not in loaded.data:
         raise DataError(f"not a fleet file: it does not begin with `schema: {SCHEMA}`", where=loaded.name)
     schema = loaded.data["schema"]

@@ -1,0 +1,165 @@
+"""`stethoscope fleet`: write a fleet file from what is known elsewhere, and show what a fleet is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stethoscope.cli.source import SourceOptions, adapted, asked, source_options
+from stethoscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stethoscope.specs.fleet import Fleet
+
+_HELP = {"help_option_names": ["-h", "--help"]}
+
+
+@click.group(context_settings=_HELP)
+def command() -> None:
+    """Describe the fleet: which nodes, how they are reached, where they stand, what is expected."""
+
+
+@command.command("init", context_settings=_HELP)
+@click.argument("file", required=False)
+@click.option("--from-slurm", is_flag=True, help="All nodes that Slurm knows, with GPUs, addresses and topology.")
+@click.option("--partition", metavar="NAME", help="With --from-slurm: the nodes of this partition alone.")
+@click.option("--topology", metavar="FILE", help="Slurm's topology.conf: switches or blocks become racks and pods.")
+@click.option("--from-groups", metavar="NAME", multiple=True, help="Groups of ClusterShell; '*' for all.")
+@click.option(
+    "--from-ssh-config",
+    metavar="FILE",
+    is_flag=False,
+    flag_value="~/.ssh/config",
+    help="Hosts of an SSH configuration.",
+)
+@click.option("--hosts", metavar="SET", help="Nodes such as 'gpu[001-064]'.")
+@click.option("--list", "list_file", metavar="FILE", help="File with names or node sets.")
+@click.option("--ibnetdiscover", metavar="FILE", multiple=True, help="Its output: leaf and rail of each port.")
+@click.option("--iblinkinfo", metavar="FILE", multiple=True, help="Its output: leaf and rail of each port.")
+@click.option("--slurm-via", metavar="HOST", help="Run Slurm's commands there, as user@host:port.")
+@click.option("--user", metavar="NAME", help="User to log in there as.")
+@click.option("--identity", metavar="FILE", help="Private key to offer first.")
+@click.option("--known-hosts", metavar="FILE", help="Host keys to trust, instead of ~/.ssh/known_hosts.")
+@click.option("--accept-new", is_flag=True, help="Record an unknown host key.")
+@click.option("--ssh-config", metavar="FILE", help="SSH client configuration, instead of the usual files.")
+@click.option("--name", metavar="TEXT", help="Name of the fleet.")
+@click.option("--force", is_flag=True, help="Replace a file that exists.")
+def init(
+    file: str | None,
+    from_slurm: bool,
+    partition: str | None,
+    topology: str | None,
+    from_groups: tuple[str, ...],
+    from_ssh_config: str | None,
+    hosts: str | None,
+    list_file: str | None,
+    ibnetdiscover: tuple[str, ...],
+    iblinkinfo: tuple[str, ...],
+    slurm_via: str | None,
+    user: str | None,
+    identity: str | None,
+    known_hosts: str | None,
+    accept_new: bool,
+    ssh_config: str | None,
+    name: str | None,
+    force: bool,
+) -> int:
+    """Write a fleet file to FILE, to the usual place without it, or to standard output with `-`.
+
+    Its comments say what can be changed. A file that exists is left alone without --force.
+    """
+    from stethoscope.paths import config_dir, write_private
+    from stethoscope.session.fleet_init import Wanted, make
+
+    path = None if file == "-" else Path(file) if file is not None else config_dir() / "fleet.yaml"
+    if path is not None and path.exists() and not force:
+        raise UsageError(f"{path} exists; --force replaces it, `-` prints the new one")
+    options = SourceOptions(
+        user=user, identity=identity, known_hosts=known_hosts, accept_new=accept_new, ssh_config=ssh_config
+    )
+    wanted = Wanted(
+        from_slurm=from_slurm,
+        from_groups=from_groups,
+        from_ssh_config=from_ssh_config,
+        hosts=hosts,
+        list_file=list_file,
+        partition=partition,
+        topology=topology,
+        fabric=(*ibnetdiscover, *iblinkinfo),
+        name=name,
+        slurm_via=slurm_via,
+    )
+    made = make(wanted, asked(options), lambda node: adapted(node, options))
+    if path is None:
+        click.echo(made.text, nl=False)
+    else:
+        try:
+            write_private(path, made.text.encode())
+        except OSError as error:
+            raise UsageError(f"{path}: {error.strerror}") from None
+        click.echo(f"{path}: {len(made.fleet.nodes):,} nodes, {len(made.fleet.groups):,} groups", err=True)
+    for remark in made.remarks:
+        click.echo(f"note: {remark}", err=True)
+    return 0
+
+
+@command.command("show", context_settings=_HELP)
+@source_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document (stethoscope.fleet.show/1).")
+def show(source: SourceOptions, as_json: bool) -> int:
+    """Show what the fleet is: nodes, groups, racks, leaves, what is expected, and where each setting comes from.
+
+    Without options it shows the fleet file of the user's configuration. No node is connected to.
+    """
+    from dataclasses import replace
+
+    from stethoscope.paths import config_dir
+    from stethoscope.session.resolve import resolve
+    from stethoscope.specs.fleet import parse_interval
+    from stethoscope.ui.present.fleet_report import fleet_json, fleet_lines
+
+    if not source.names_nodes:
+        path = config_dir() / "fleet.yaml"
+        if not path.exists():
+            raise UsageError(f"no nodes are named, and there is no {path}: `stethoscope fleet init` writes one")
+        source = replace(source, fleet=str(path))
+    try:
+        tick_s = None if source.interval is None else parse_interval(source.interval)
+    except ValueError as error:
+        raise UsageError(f"--interval: {error}") from None
+    fleet = resolve(asked(source), lambda node: adapted(node, source, tick_s))
+    origins = _origins(fleet, source)
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode(fleet_json(fleet, origins)).decode())
+    else:
+        for line in fleet_lines(fleet, origins):
+            click.echo(line)
+    return 0
+
+
+def _origins(fleet: Fleet, options: SourceOptions) -> Mapping[str, Mapping[str, str]]:
+    """Return who gives each setting: the part of the file, Slurm, or the command line, which wins."""
+    given = {
+        "user": options.user,
+        "port": options.port,
+        "identity_file": options.identity,
+        "known_hosts": options.known_hosts,
+        "tick_s": options.interval,
+    }
+    command_line = {setting: "command line" for setting, value in given.items() if value is not None}
+    slurm = {}
+    if options.slurm_job is not None or options.partition is not None:
+        slurm = {"address": "Slurm", "expected_gpus": "Slurm"}
+    origins = {}
+    for node in fleet.nodes:
+        known = fleet.origins.get(node.name)
+        if known is None:
+            known = {setting: who for setting, who in slurm.items() if getattr(node, setting) is not None}
+        origins[node.name] = {**known, **command_line}
+    return origins
