@@ -206,7 +206,7 @@ class SshDialer:
         if self._payload is None:
             # Made beside the first connection, once: the first time it takes a while.
             self._payload = asyncio.create_task(asyncio.to_thread(self._program.payload))
-        connection, owner, verified = await self._connect(self._targets.node(node), ())
+        connection, owner, verified = await self._connect(await self._targets.find(node), ())
         try:
             return await self._start(connection, owner, link, nonce, verified=verified)
         except BaseException:
@@ -216,7 +216,7 @@ class SshDialer:
     async def connect(self, node: FleetNode) -> asyncssh.SSHClientConnection:
         """Return a connection to `node` with its login done, for commands of another kind; LinkFailure when there is
         none."""
-        connection, _, _ = await self._connect(self._targets.node(node), ())
+        connection, _, _ = await self._connect(await self._targets.find(node), ())
         return connection
 
     async def close(self) -> None:

@@ -24,6 +24,8 @@ USER_CONFIG = Path("~/.ssh/config")
 SYSTEM_CONFIG = Path("/etc/ssh/ssh_config")
 _SYSTEM_DIRECTORY = Path("/etc/ssh")
 _OPTION = re.compile(r"([A-Za-z0-9_-]+)[ \t]*(?:=[ \t]*)?(.*)", re.DOTALL)
+_TOKEN = re.compile(r"%(.)")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.:\[\]-]+")
 _COLLECTED = ("IdentityFile", "CertificateFile", "SendEnv")
 _QUOTING = re.compile(r"['\"\\]")
 _WHOLE_LINE = frozenset({"proxycommand", "remotecommand"})
@@ -39,6 +41,7 @@ class _Split:
     blocks: list[list[_Line]] = field(default_factory=lambda: [[]])
     always: list[int] = field(default_factory=lambda: [0])
     by_name: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    runs_programs: bool = False
 
     def lines(self, host: str) -> Iterator[_Line]:
         named = self.by_name.get(host)
@@ -68,6 +71,8 @@ class NodeConfig(SSHClientConfig):
             arguments = list(words)
             if not arguments:
                 self._error(f"Missing {name} value")
+            if option == "match":
+                self._fill_in_programs(arguments)
             handler(self, name, arguments)
             if arguments:
                 self._error(f"Extra data at end: {' '.join(arguments)}")
@@ -78,6 +83,18 @@ class NodeConfig(SSHClientConfig):
                 self._options[name] = [self._expand_val(item) for item in value]
             elif isinstance(value, str):
                 self._options[name] = self._expand_val(value)
+
+    def _fill_in_programs(self, arguments: list[str]) -> None:
+        """Put host, port and user in place of their tokens in the commands of a `Match` line, as ssh does."""
+        for position, word in enumerate(arguments[:-1]):
+            command = arguments[position + 1]
+            if word.lower().removeprefix("!") != "exec" or "%" not in command:
+                continue
+            if not _PLAIN_NAME.fullmatch(self._orig_host):
+                self._error(f"a name that cannot go into a command: {self._orig_host}")
+            self._set_tokens()
+            arguments[position + 1] = _TOKEN.sub(self._expand_token, command)
+            self._tokens = {"%": "%"}
 
     def _strict_checking(self, option: str, arguments: list[str]) -> None:
         self._options.setdefault(option, arguments.pop(0).lower())
@@ -115,6 +132,11 @@ class ConfigFiles:
         self._split: dict[Path, _Split] = {}
         self.local_user = getpass.getuser()
         self._config: Any = type("BoundNodeConfig", (NodeConfig,), {"files": self})
+
+    @property
+    def runs_programs(self) -> bool:
+        """Tell whether the files that were read so far have a `Match exec`, which keeps who evaluates them waiting."""
+        return any(split.runs_programs for split in self._split.values())
 
     def split(self, path: Path) -> _Split:
         """Return the blocks of the file at `path`, read at the first call."""
@@ -167,6 +189,7 @@ def _read(path: Path) -> _Split:
                 position = len(split.blocks)
                 block = []
                 split.blocks.append(block)
+                split.runs_programs |= option == "match" and any(word.lower() in ("exec", "!exec") for word in words)
                 if option == "host" and words and not any(_WILD.intersection(word) for word in words):
                     for word in words:
                         split.by_name[word].append(position)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from stethoscope.collect.hostkeys import SSH_PORT, HostKeys, KnownHosts
@@ -42,6 +43,10 @@ class Targets:
         """Use the usual SSH configuration files, or the one given, as `ssh -F` does."""
         self._configs = ConfigFiles(ssh_config)
         self._host_keys = HostKeys()
+
+    async def find(self, node: FleetNode) -> Target:
+        """Return what `node` does, while the loop goes on: a `Match exec` runs a program for each node."""
+        return await asyncio.to_thread(self.node, node) if self._configs.runs_programs else self.node(node)
 
     def node(self, node: FleetNode) -> Target:
         """Return where the connection to `node` goes; LinkFailure when the configuration cannot be read."""

@@ -98,6 +98,32 @@ def test_the_command_line_wins_and_is_matched(tmp_path: Path) -> None:
     assert (config.text("User"), config.get("Port")) == ("admin", 2222)
 
 
+@pytest.mark.parametrize(
+    ("command", "user"),
+    [
+        ("test %n = n1", "matched"),
+        ("test %n = n2", None),
+        ("test %h-%p = real-7", "matched"),
+        ("test 100%% = 100%%", "matched"),
+        ("true", "matched"),
+    ],
+)
+def test_match_exec_fills_in_the_tokens(tmp_path: Path, command: str, user: str | None) -> None:
+    path = tmp_path / "config"
+    path.write_text(f'Host n1\n  HostName real\nMatch exec "{command}"\n  User matched\n')
+    files = ConfigFiles(str(path))
+    assert files.evaluate("n1", port=7).text("User") == user
+    assert files.runs_programs
+
+
+def test_a_name_that_a_shell_would_read_goes_into_no_command(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text(f'Match exec "touch {tmp_path}/%n"\n  Port 2222\n')
+    with pytest.raises(ValueError, match="cannot go into a command"):
+        ConfigFiles(str(path)).evaluate("n1;touch x")
+    assert not (tmp_path / "n1").exists()
+
+
 def test_match_final_sees_the_name_that_was_found(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text("Match final host real\n  User last\nHost n1\n  HostName real\n")
