@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 
 class Frame(NamedTuple):
-    """One line of a probe as it came, with the console's clocks at its arrival; recorded and parsed later, never
-    changed."""
+    """One line of a probe, or one block of lines of the probe in sh, as it came, with the console's clocks at its
+    arrival; recorded and parsed later, never changed."""
 
     node: str
     received_wall: float

@@ -8,6 +8,9 @@ before: absent keys and nulls in lists stand for "unchanged". A word instead of 
 Lists of `gpu` and `port` follow the order of the inventory of the last `full`. `seq` grows by one a line; after a gap
 the console asks for a full frame.
 
+A node without Python says ` no-python sh` behind the sentinel and gets the probe in sh, whose sentinel has ` sh` behind
+it, and whose blocks `parse.shstream` makes the same messages of.
+
 The console writes control lines to the probe's standard input, also JSON: {"do":"tick","s":5.0}, {"do":"full"},
 {"do":"run","id":7,"probe":"mlxlink"}, {"do":"stop"}.
 """

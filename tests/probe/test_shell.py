@@ -243,6 +243,31 @@ def test_a_lost_gpu_that_ends_nvidia_smi_is_named(begin: Begin, fake: FakeSmi) -
     assert frame.node["gpu_count"] == "error"
 
 
+def test_what_else_it_prints_spoils_no_row(begin: Begin, fake: FakeSmi) -> None:
+    strange = [
+        "x" * 5000,
+        "\x1b[2J\x07\u202e",
+        "0" * 30 + ", a",
+        "9999, a",
+        "@end 1",
+        "@full 1 2.0 3.0",
+        "5",
+        "%s$(id)`id`",
+    ]
+    fake.set(say=strange)
+    probe = begin()
+    for _ in range(3):
+        frame = probe.gpus()
+        assert (frame.node["gpu_count"], frame.gpu["gpu_sm_clock"]) == (8, [1980] * 8)
+
+
+def test_rows_that_are_broken_cost_only_themselves(begin: Begin, fake: FakeSmi) -> None:
+    fake.set(gpus=[h100(0), h100(1, name="a, b"), h100(2, uuid="\x1b[31mred"), h100(70)])
+    frame = begin().gpus()
+    assert [gpu.index for gpu in frame.gpus] == [0, 2, 70]
+    assert frame.gpus[1].uuid == "red"
+
+
 def test_without_nvidia_smi(begin: Begin, tree: Tree) -> None:
     frame = begin().full(lambda frame: frame.notes.get("nvml") != "starting")
     assert (frame.notes["nvml"], frame.node["gpu_count"], frame.node["gpu_count_pci"]) == ("no nvidia-smi", "error", 8)
