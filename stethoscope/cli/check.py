@@ -18,15 +18,37 @@ if TYPE_CHECKING:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @source_options
+@click.option("--at", metavar="TIME", help="With --replay: 02:14:07 (UTC), an ISO 8601 time, +5m, -5m. [its end]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document (stethoscope.check/1).")
 @click.option("--timeout", metavar="TIME", default="40s", show_default=True, help="Longest wait for slow nodes.")
 @click.option("--playbooks", metavar="DIR", multiple=True, help="Directory whose rules stand before the bundled ones.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Print ASCII signs alone.")
-def command(source: SourceOptions, as_json: bool, timeout: str, playbooks: tuple[str, ...], ascii_only: bool) -> int:
-    """Look at every node twice within a few seconds and print what is wrong.
+def command(
+    source: SourceOptions, at: str | None, as_json: bool, timeout: str, playbooks: tuple[str, ...], ascii_only: bool
+) -> int:
+    """Look at every node twice within a few seconds and print what is wrong; with --replay, what was wrong at a time.
 
     Exit status: 0 nothing, 1 findings of P2, 2 findings of P0 or P1, 69 when no node was reached.
     """
+    recording, directories = source.recording(), _directories(playbooks)
+    if recording is not None:
+        result = _look_back(recording, at, directories)
+    elif at is not None:
+        raise UsageError("--at is a time of a recording: say which one with --replay")
+    else:
+        result = _look(source, timeout, directories)
+    if as_json:
+        import msgspec
+
+        from stethoscope.ui.present.report import report_json
+
+        click.echo(msgspec.json.encode(report_json(result)).decode())
+    else:
+        _print(result, ascii_only=ascii_only)
+    return exit_code(result)
+
+
+def _look(source: SourceOptions, timeout: str, directories: list[Path]) -> CheckResult:
     import asyncio
 
     from stethoscope.clock import SystemClock
@@ -39,20 +61,21 @@ def command(source: SourceOptions, as_json: bool, timeout: str, playbooks: tuple
     except ValueError as error:
         raise UsageError(f"--timeout: {error}") from None
     clock = SystemClock()
-    session = open_session(open_source(source, clock), clock, *_directories(playbooks), single_look=True)
+    session = open_session(open_source(source, clock), clock, *directories, single_look=True)
     narrate = sys.stderr.isatty()
     result = asyncio.run(check(session, timeout_s=timeout_s, on_progress=_narrate if narrate else None))
     if narrate:
         click.echo("\r\x1b[K", err=True, nl=False)
-    if as_json:
-        import msgspec
+    return result
 
-        from stethoscope.ui.present.report import report_json
 
-        click.echo(msgspec.json.encode(report_json(result)).decode())
-    else:
-        _print(result, ascii_only=ascii_only)
-    return exit_code(result)
+def _look_back(recording: Path, at: str | None, directories: list[Path]) -> CheckResult:
+    from stethoscope.session.open import session_maker
+    from stethoscope.session.replay import check_recording, parse_at
+    from stethoscope.store.tape import open_tape
+
+    tape = open_tape(recording)
+    return check_recording(tape, session_maker(*directories), tape.end if at is None else parse_at(at, tape))
 
 
 def exit_code(result: CheckResult) -> int:

@@ -13,6 +13,8 @@ from stethoscope.errors import EXIT_INTERNAL, StethoscopeError
 VERBS: dict[str, tuple[str, str]] = {
     "watch": ("stethoscope.cli.watch", "Open the live console on a fleet."),
     "check": ("stethoscope.cli.check", "Look once and say what is wrong."),
+    "record": ("stethoscope.cli.record", "Record a fleet without a screen."),
+    "replay": ("stethoscope.cli.replay", "Open the console on a recording."),
     "demo": ("stethoscope.cli.demo", "Open the console on a simulated fleet."),
     "sim": ("stethoscope.cli.sim", "Serve a simulated fleet over SSH on loopback."),
     "fleet": ("stethoscope.cli.fleet", "Describe the fleet: write a fleet file, show it."),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from stethoscope.errors import UsageError
+from stethoscope.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +38,20 @@ class SourceOptions:
     slurm_job: str | None = None
     partition: str | None = None
     slurm_via: str | None = None
+    replay: str | None = None
+
+    def recording(self) -> Path | None:
+        """Return the recording that --replay names, None without it; UsageError beside any other option of a source,
+        DataError (exit 65) when there is no such file."""
+        if self.replay is None:
+            return None
+        for name in self.__dataclass_fields__:
+            if name != "replay" and getattr(self, name) not in (None, False):
+                raise UsageError(f"--replay and --{name.replace('_', '-')}: a recording has its own nodes, give one")
+        path = Path(self.replay)
+        if not path.exists():
+            raise DataError("no such file or directory", where=self.replay)
+        return path
 
     @property
     def names_nodes(self) -> bool:
@@ -54,6 +69,7 @@ _OPTIONS = (
     click.option("--slurm-job", metavar="ID", help="Nodes of a Slurm job."),
     click.option("--partition", metavar="NAME", help="Nodes of a Slurm partition."),
     click.option("--slurm-via", metavar="HOST", help="Run Slurm's commands there, as user@host:port."),
+    click.option("--replay", metavar="FILE|DIR", help="A recording, instead of nodes."),
     click.option("--user", metavar="NAME", help="User to log in as."),
     click.option("--port", metavar="N", type=click.IntRange(1, 65535), help="SSH port of the nodes."),
     click.option("--identity", metavar="FILE", help="Private key to offer first."),
@@ -92,6 +108,8 @@ def open_source(
         tick_s = None if options.interval is None else parse_interval(options.interval)
     except ValueError as error:
         raise UsageError(f"--interval: {error}") from None
+    if options.replay is not None:
+        raise UsageError("--replay: this verb needs nodes, not a recording")
     if not options.names_nodes:
         _only_for_ssh(options)
         from stethoscope.collect.local import LocalSource

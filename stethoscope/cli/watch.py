@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stethoscope.cli.source import SourceOptions, open_source, source_options
+from stethoscope.errors import UsageError
 
 if TYPE_CHECKING:
     from stethoscope.session.session import Session
@@ -15,29 +16,54 @@ if TYPE_CHECKING:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @source_options
+@click.option("--record", metavar="FILE", help="Record into one new file too.")
+@click.option("--no-record", is_flag=True, help="Do not keep a recording of the last hours.")
+@click.option("--keep-time", metavar="TIME", default="24h", show_default=True, help="Time that it keeps.")
+@click.option("--keep-size", metavar="SIZE", default="2G", show_default=True, help="Size that it keeps.")
 @click.option("--metric", metavar="ID", help="Metric of the fleet screen to start with.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters alone.")
-def command(source: SourceOptions, metric: str | None, ascii_only: bool) -> int:
+def command(
+    source: SourceOptions,
+    record: str | None,
+    no_record: bool,
+    keep_time: str,
+    keep_size: str,
+    metric: str | None,
+    ascii_only: bool,
+) -> int:
     """Open the live console: is something wrong, and where?
 
-    Without --hosts or --fleet it watches this machine. `?` shows all keys, `q` quits.
+    Without --hosts or --fleet it watches this machine. `?` shows all keys, `q` quits. What the last hours brought is
+    recorded; `stethoscope replay` shows it.
     """
+    recording = source.recording()
+    if recording is not None:
+        if record is not None:
+            raise UsageError("--replay is a recording already")
+        from stethoscope.cli.replay import run_replay
+
+        return run_replay(recording, ascii_only=ascii_only, metric=metric)
     import asyncio
 
     from stethoscope.ui.run import run_console
 
     async def open_session() -> Session:
-        return await asyncio.to_thread(_open, source)
+        return await asyncio.to_thread(_open, source, record, no_record, keep_time, keep_size)
 
     return run_console(open_session, title=_title(source), ascii_only=ascii_only, metric=metric)
 
 
-def _open(options: SourceOptions) -> Session:
+def _open(options: SourceOptions, record: str | None, no_record: bool, keep_time: str, keep_size: str) -> Session:
+    from stethoscope.cli.recording import file_recorder, ring_limits, ring_recorder
     from stethoscope.clock import SystemClock
     from stethoscope.session.open import open_session
 
-    clock = SystemClock()
-    return open_session(open_source(options, clock), clock)
+    clock, limits = SystemClock(), ring_limits(keep_time, keep_size)
+    source = open_source(options, clock)
+    taps = [] if no_record else [ring_recorder(source, clock, limits)]
+    if record is not None:
+        taps.append(file_recorder(source, clock, record, "--record"))
+    return open_session(source, clock, taps=taps)
 
 
 def _title(options: SourceOptions) -> str:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from stethoscope.clock import ReplayClock
 from stethoscope.model.frame import Frame, Link, LinkState
+from stethoscope.model.scheduler import SchedulerReading
 from stethoscope.specs.fleet import SMALL_FLEET
 from stethoscope.store.format import NodeEntry, RecordType
 from stethoscope.text import clean
@@ -37,6 +38,22 @@ HOLE_S = 120.0
 """In a longer pause without any record the rules do not look."""
 _LOOK_AT_CLOCK = 64
 """Records between two looks at whether to go on."""
+
+
+class _Note(msgspec.Struct):
+    kind: str
+    value: msgspec.Raw
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list):
+        return [_cleaned(item) for item in value]
+    if isinstance(value, dict):
+        return {clean(str(key)): _cleaned(item) for key, item in value.items()}
+    return value
+
 
 _link = msgspec.json.Decoder(Link)
 
@@ -154,11 +171,23 @@ class Player:
                 if node not in self._speaking:
                     self._speaking.add(node)
                     self.session.on_frame(Frame(name, record.wall, played.t, record.payload))
+            case RecordType.NOTE:
+                self._take_note(record.payload)
             case RecordType.LINK:
                 self._take_link(node, name, record.payload)
             case RecordType.STANDING_LINK:
                 if node not in self._linked:
                     self._take_link(node, name, record.payload)
+
+    def _take_note(self, payload: bytes) -> None:
+        try:
+            note = msgspec.json.decode(payload, type=_Note)
+            if note.kind == "scheduler":
+                # What was read from other programs passes the gate again: a file may have been changed.
+                reading = msgspec.convert(_cleaned(msgspec.json.decode(note.value)), SchedulerReading, strict=False)
+                self.session.on_scheduler(reading)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return
 
     def _is_understood(self, node: int, raw: bytes) -> bool:
         """Tell whether a line means something to one who began to read here: a change does not, before all is known."""

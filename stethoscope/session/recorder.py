@@ -148,9 +148,18 @@ class Recorder:
         if link.state is not LinkState.STOPPED:
             self._take(RecordType.LINK, node, self._clock.wall(), self._clock.monotonic(), msgspec.json.encode(link))
 
+    def on_note(self, kind: str, value: object) -> None:
+        """Take something that is not of one node."""
+        payload = msgspec.json.encode({"kind": kind, "value": value})
+        self._put(RecordType.NOTE, 0, self._clock.wall(), self._clock.monotonic(), payload)
+
     def _take(self, type_: int, node: str, wall: float, mono: float, payload: bytes) -> None:
         number = self._index.get(node)
-        if number is None or self.failure is not None:
+        if number is not None:
+            self._put(type_, number, wall, mono, payload)
+
+    def _put(self, type_: int, number: int, wall: float, mono: float, payload: bytes) -> None:
+        if self.failure is not None:
             return
         with self._condition:
             if self._waiting_bytes + len(payload) > BACKLOG:
@@ -211,25 +220,30 @@ class Recorder:
 
     def _run(self) -> None:
         try:
-            while True:
+            stopping = False
+            while not stopping:
                 with self._condition:
                     if not self._stopping and self._waiting_bytes < _WAKE and not self._reopen:
                         self._condition.wait(self._flush_s)
-                    batch, self._waiting, self._waiting_bytes = self._waiting, [], 0
-                    stopping, reopen, self._reopen = self._stopping, self._reopen, False
-                    dropped = self._dropped - self._dropped_before
-                    self._dropped_before = self._dropped
-                if dropped:
-                    self._tell(f"the disk is too slow for the recording: {dropped:,} lines were not recorded")
-                if batch:
-                    self._write(batch, dropped)
-                self._turn(forced=reopen and not stopping)
-                if stopping:
-                    break
+                    stopping = self._stopping
+                self._drain()
             if self._writer is not None:
                 self._writer.close()
         except Exception as error:  # noqa: BLE001  whatever fails here must reach the user and nothing else
             self._fail(error)
+
+    def _drain(self) -> None:
+        """Write all that is waiting."""
+        with self._condition:
+            batch, self._waiting, self._waiting_bytes = self._waiting, [], 0
+            stopping, reopen, self._reopen = self._stopping, self._reopen, False
+            dropped, self._dropped_before = self._dropped - self._dropped_before, self._dropped
+        if dropped:
+            self._tell(f"the disk is too slow for the recording: {dropped:,} lines were not recorded")
+        if batch:
+            self._write(batch, dropped)
+        if not stopping:
+            self._turn(forced=reopen)
 
     def _write(self, batch: list[tuple[int, int, float, float, bytes]], dropped: int) -> None:
         assert self._writer is not None
@@ -246,7 +260,7 @@ class Recorder:
         for type_, node, wall, mono, payload in batch:
             if type_ == RecordType.LINK:
                 self._links[node] = payload
-            elif b'"hello"' in payload[:32] and len(payload) <= _HELLO_LIMIT:
+            elif type_ == RecordType.FRAME and b'"hello"' in payload[:32] and len(payload) <= _HELLO_LIMIT:
                 self._hellos[node] = payload
             block = self._add(block, type_, node, wall, mono, payload)
             self._raw += len(payload)

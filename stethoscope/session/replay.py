@@ -121,6 +121,10 @@ class ReplaySession:
             self._player.begin(lead_in)
         self._goal, self._until_change = goal, False
 
+    def seek_words(self, text: str) -> None:
+        """Go to the time that `text` means, as `parse_at` reads it; UsageError when it means none."""
+        self.seek_to(parse_at(text, self.tape))
+
     def next_change(self) -> None:
         """Go on to where a finding comes or clears, or a link changes."""
         self._hold()

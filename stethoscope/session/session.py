@@ -56,6 +56,9 @@ class Tap(Protocol):
     def on_link(self, node: str, link: Link) -> None:
         """Take the state of the link to a node."""
 
+    def on_note(self, kind: str, value: object) -> None:
+        """Take what does not come from a node, such as a reading of the scheduler; `value` can be JSON."""
+
     def start(self) -> None:
         """Begin."""
 
@@ -143,6 +146,11 @@ class Session:
     def on_scheduler(self, reading: SchedulerReading) -> None:
         """Take what the scheduler says; never raises."""
         self._changed = self._scheduler_read = True
+        for tap in self.taps:
+            try:
+                tap.on_note("scheduler", reading)
+            except Exception as error:  # noqa: BLE001  as above
+                self._defect(error)
         try:
             self._state.set_scheduler(reading)
         except Exception as error:  # noqa: BLE001  as above

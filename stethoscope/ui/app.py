@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from stethoscope.clock import Clock
-    from stethoscope.ui.session import OpenSession, SessionLike
+    from stethoscope.ui.session import OpenSession, ReplayLike, SessionLike
 
 PULL_S = 0.25
 """The screen in front looks for a new snapshot this often."""
@@ -67,6 +67,8 @@ class StethoscopeApp(App[None]):
         self.clock: Clock = clock or SystemClock()
         self.failure: StethoscopeError | None = None
         self.session: SessionLike | None = None
+        self.replay: ReplayLike | None = None
+        """The session, when it plays a recording."""
         self._open_session = open_session
         self._work: asyncio.Task[None] | None = None
         self._picture = Picture()
@@ -100,8 +102,7 @@ class StethoscopeApp(App[None]):
             await asyncio.to_thread(_load)
             session = await self._open_session()
             self._check_metric(session)
-            self.session = session
-            self.clock = session.clock
+            self._take_session(session)
             self.set_interval(EAGER_PULL_S, self._pull_first, repeat=int(EAGER_S / EAGER_PULL_S))
             await session.run()
         except StethoscopeError as error:
@@ -110,6 +111,15 @@ class StethoscopeApp(App[None]):
             self._fail(InternalError(f"the session ended: {type(error).__name__}: {clean(str(error), 300)}"))
         else:
             self._fail(InternalError("the session ended by itself"))
+
+    def _take_session(self, session: SessionLike) -> None:
+        from stethoscope.ui.session import ReplayLike
+
+        self.session = session
+        self.clock = session.clock
+        if isinstance(session, ReplayLike):
+            self.replay = session
+            self.fleet_screen.draw_frame()
 
     def _check_metric(self, session: SessionLike) -> None:
         known = session.snapshot().catalogue
@@ -148,6 +158,8 @@ class StethoscopeApp(App[None]):
         show = getattr(screen, "show_snapshot", None)
         if show is None:
             return
+        for notice in self.session.take_notices():
+            self.tell(notice, seconds=15)
         self._pulls += 1
         if self._pulls % 2 and self._many:
             return
@@ -173,9 +185,9 @@ class StethoscopeApp(App[None]):
 
         self.push_screen(FinderScreen(self, what, choices), take)
 
-    def tell(self, text: str) -> None:
+    def tell(self, text: str, seconds: float = 4) -> None:
         """Show a short notice; the only way to one, because a notice reads markup unless it is told not to."""
-        self.notify(clean(text, 300), markup=False, timeout=4)
+        self.notify(clean(text, 300), markup=False, timeout=seconds)
 
     # ---- what the keys do
 
@@ -194,11 +206,43 @@ class StethoscopeApp(App[None]):
             choices, run = everything(self)
             self.choose("find", choices, run)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys of a replay do nothing where there is none."""
+        return self.replay is not None or not action.startswith("replay_")
+
+    def action_replay_seek(self, seconds: int) -> None:
+        """Go so far forward in the recording, or back."""
+        if self.replay is not None:
+            self.replay.seek_by(seconds)
+
+    def action_replay_change(self) -> None:
+        """Go on to the next change in the recording."""
+        if self.replay is not None:
+            self.replay.next_change()
+
+    def action_replay_speed(self, steps: int) -> None:
+        """Play faster or slower."""
+        if self.replay is not None:
+            self.replay.change_speed(steps)
+
+    def action_replay_time(self) -> None:
+        """Ask for a time and go there."""
+        from stethoscope.ui.screens.ask import AskScreen
+
+        def go(answer: str | None) -> None:
+            if answer is not None and self.replay is not None:
+                try:
+                    self.replay.seek_words(answer)
+                except UsageError as error:
+                    self.tell(str(error))
+
+        self.push_screen(AskScreen(self, "time: 02:14:07, 2026-03-14T02:14:07Z, +5m, -5m"), go)
+
     async def action_back(self) -> None:
         """Go back."""
         screen = self.screen
         if screen is self.fleet_screen:
-            if not self.fleet_screen.close_filter():
+            if not self.fleet_screen.drop_filter():
                 self.fleet_screen.action_back()
         else:
             self.pop_screen()

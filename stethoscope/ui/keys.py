@@ -22,6 +22,8 @@ class Key(NamedTuple):
     """Screens on which it works: fleet, node, or everywhere."""
     footer: bool = False
     palette: bool = True
+    replay: bool = False
+    """It works in a replay only."""
 
 
 EVERYWHERE = "everywhere"
@@ -141,12 +143,95 @@ KEYS: tuple[Key, ...] = (
         palette=False,
     ),
     Key(
+        "replay.back",
+        ("comma",),
+        "replay_seek(-10)",
+        "replay: back 10 s",
+        "back 10 s",
+        "Go back by 10 s.",
+        (EVERYWHERE,),
+        footer=True,
+        replay=True,
+    ),
+    Key(
+        "replay.on",
+        ("full_stop",),
+        "replay_seek(10)",
+        "replay: on 10 s",
+        "on 10 s",
+        "Go on by 10 s.",
+        (EVERYWHERE,),
+        footer=True,
+        replay=True,
+    ),
+    Key(
+        "replay.back_minute",
+        ("less_than_sign",),
+        "replay_seek(-60)",
+        "replay: back 1 min",
+        "back 1 min",
+        "Go back by a minute.",
+        (EVERYWHERE,),
+        replay=True,
+    ),
+    Key(
+        "replay.on_minute",
+        ("greater_than_sign",),
+        "replay_seek(60)",
+        "replay: on 1 min",
+        "on 1 min",
+        "Go on by a minute.",
+        (EVERYWHERE,),
+        replay=True,
+    ),
+    Key(
+        "replay.change",
+        ("n",),
+        "replay_change",
+        "replay: next change",
+        "next change",
+        "Go on to where a finding comes or clears, or a link changes.",
+        (EVERYWHERE,),
+        footer=True,
+        replay=True,
+    ),
+    Key(
+        "replay.time",
+        ("at",),
+        "replay_time",
+        "replay: go to a time",
+        "time",
+        "Go to a time: 02:14:07, an ISO 8601 time, +5m from the start, -5m from the end.",
+        (EVERYWHERE,),
+        replay=True,
+    ),
+    Key(
+        "replay.slower",
+        ("minus",),
+        "replay_speed(-1)",
+        "replay: slower",
+        "slower",
+        "Play at half the speed, down to 1/8.",
+        (EVERYWHERE,),
+        replay=True,
+    ),
+    Key(
+        "replay.faster",
+        ("plus", "equals_sign"),
+        "replay_speed(1)",
+        "replay: faster",
+        "faster",
+        "Play at twice the speed, up to 64 times.",
+        (EVERYWHERE,),
+        replay=True,
+    ),
+    Key(
         "back",
         ("escape",),
         "back",
         "screen: back",
         "back",
-        "Go back: close, clear the filter, leave the node.",
+        "Go back: close, drop the filter, leave the node.",
         (EVERYWHERE,),
         palette=False,
     ),
@@ -182,8 +267,9 @@ KEYS: tuple[Key, ...] = (
 )
 
 _SHOWN = {
-    "slash": "/", "question_mark": "?", "right_square_bracket": "]", "left_square_bracket": "[", "pageup": "page up",
-    "pagedown": "page down",
+    "slash": "/", "question_mark": "?", "right_square_bracket": "]", "left_square_bracket": "[", "pageup": "pgup",
+    "pagedown": "pgdn", "comma": ",", "full_stop": ".", "less_than_sign": "<", "greater_than_sign": ">",
+    "at": "@", "minus": "-", "plus": "+", "equals_sign": "=",
 }  # fmt: skip
 
 
@@ -192,15 +278,22 @@ def shown(key: str) -> str:
     return _SHOWN.get(key, key)
 
 
-def keys_of(screen: str) -> list[Key]:
-    """Return the keys that work on a screen, its own before those that work everywhere."""
-    own = [key for key in KEYS if screen in key.where]
-    return own + [key for key in KEYS if EVERYWHERE in key.where]
+def keys_of(screen: str, *, replay: bool = False) -> list[Key]:
+    """Return the keys that work on a screen, its own before those that work everywhere; in a replay there are more."""
+    known = [key for key in KEYS if replay or not key.replay]
+    own = [key for key in known if screen in key.where]
+    return own + [key for key in known if EVERYWHERE in key.where]
 
 
-def footer_of(screen: str) -> list[tuple[str, str]]:
-    """Return the keys that matter on a screen, each with its word; going back comes first where there is a way back."""
-    shown_keys = [key for key in keys_of(screen) if key.footer or (screen != "fleet" and key.id == "back")]
+def footer_of(screen: str, *, replay: bool = False) -> list[tuple[str, str]]:
+    """Return the keys that matter on a screen, each with its word; going back comes first where there is a way back,
+    and in a replay moving in time comes before the choice of what is shown."""
+    left_out = ("metric.choose", "filter.edit") if replay else ()
+    shown_keys = [
+        key
+        for key in keys_of(screen, replay=replay)
+        if (key.footer and key.id not in left_out) or (screen != "fleet" and key.id == "back")
+    ]
     return [(shown(key.keys[0]), key.short) for key in shown_keys]
 
 
@@ -216,7 +309,8 @@ def markdown() -> str:
     ]
     for key in KEYS:
         names = ", ".join(f"`{shown(name)}`" for name in key.keys)
-        lines.append(f"| {names} | {', '.join(key.where)} | {key.help} | {key.title} |")
+        where = "in a replay" if key.replay else ", ".join(key.where)
+        lines.append(f"| {names} | {where} | {key.help} | {key.title} |")
     return "\n".join(lines) + "\n"
 
 

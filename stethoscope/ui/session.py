@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from stethoscope.clock import Clock
     from stethoscope.model.fleet import FleetSnapshot
+    from stethoscope.session.replay import ReplayState
 
 
 class SessionLike(Protocol):
@@ -22,6 +23,33 @@ class SessionLike(Protocol):
 
     def snapshot(self) -> FleetSnapshot:
         """Return the state of this moment; the same object as long as nothing changed."""
+
+    def take_notices(self) -> list[str]:
+        """Return what people should be told about the session itself, once."""
+
+
+@runtime_checkable
+class ReplayLike(SessionLike, Protocol):
+    """A session that plays a recording; `stethoscope.session.replay.ReplaySession` is one."""
+
+    @property
+    def state(self) -> ReplayState:
+        """Return how the replay stands."""
+
+    def toggle_pause(self) -> None:
+        """Stand still, or go on."""
+
+    def change_speed(self, steps: int) -> None:
+        """Play faster or slower."""
+
+    def seek_by(self, seconds: float) -> None:
+        """Go so far forward, or back."""
+
+    def seek_words(self, text: str) -> None:
+        """Go to the time that `text` means; UsageError when it means none."""
+
+    def next_change(self) -> None:
+        """Go on to where a finding comes or clears, or a link changes."""
 
 
 OpenSession = Callable[[], Awaitable[SessionLike]]

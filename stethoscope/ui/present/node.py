@@ -20,13 +20,15 @@ from stethoscope.ui.present.numbers import (
     total_text,
     value_text,
 )
-from stethoscope.ui.present.spans import Glyphs, Level, Row, Span, Tone, cut, level_tone, pad, spread, width
+from stethoscope.ui.present.replay import replay_marks
+from stethoscope.ui.present.spans import Glyphs, Level, Row, Span, Tone, cut, level_tone, pad, row_width, spread, width
 
 if TYPE_CHECKING:
     from stethoscope.model.fleet import FleetSnapshot, Node
     from stethoscope.model.metric import Metric
     from stethoscope.model.scheduler import SchedulerState
     from stethoscope.ui.present.assess import Assessment
+    from stethoscope.ui.present.replay import ReplayStanding
 
 _TITLE = 26
 _CELL = 9
@@ -34,7 +36,16 @@ _LOG_LINES = 40
 _HOST_CELL = 42
 
 
-def node_title(assessment: Assessment, node: Node, wall: float, cells: int, glyphs: Glyphs, *, paused: bool) -> Row:
+def node_title(
+    assessment: Assessment,
+    node: Node,
+    wall: float,
+    cells: int,
+    glyphs: Glyphs,
+    *,
+    paused: bool,
+    replay: ReplayStanding | None = None,
+) -> Row:
     """Return the top line of the node screen."""
     level = int(assessment.nodes[node.index])
     fresh = assessment.ages[node.index]
@@ -47,17 +58,21 @@ def node_title(assessment: Assessment, node: Node, wall: float, cells: int, glyp
     if node.rack:
         parts.append(node.rack)
     words = f" {glyphs.dot} ".join(parts)
+    right: Row = (Span(f"{hms(wall)} UTC ", Tone.QUIET),)
+    if replay is not None:
+        right = replay_marks(replay, wall)[1]
+    elif paused:
+        right = (Span(" PAUSED ", Tone.KEY, selected=True), Span("  "), *right)
     left = (
         Span(f" {glyphs.level(level)} ", level_tone(level)),
         Span(node.name, Tone.TITLE),
         Span("  "),
         Span(
-            cut(words, max(0, cells - width(node.name) - 21), glyphs.ellipsis),
+            cut(words, max(0, cells - width(node.name) - max(21, row_width(right) + 7)), glyphs.ellipsis),
             level_tone(fresh) if fresh else Tone.QUIET,
         ),
     )
-    right = (Span(" PAUSED ", Tone.KEY, selected=True), Span("  ")) if paused else ()
-    return spread(left, (*right, Span(f"{hms(wall)} UTC ", Tone.QUIET)), cells)
+    return spread(left, right, cells)
 
 
 def node_rows(assessment: Assessment, node: Node, wall: float, cells: int, glyphs: Glyphs) -> list[Row]:

@@ -34,6 +34,8 @@ def everything(console: StethoscopeApp) -> tuple[list[Choice], Callable[[str], o
     screen = console.screen
     here = "fleet" if screen is console.fleet_screen else "node"
     for key in KEYS:
+        if key.replay and console.replay is None:
+            continue
         if key.palette and (here in key.where or "everywhere" in key.where):
             choices.append((key.title, f"{key.help}  ({shown(key.keys[0])})", f"key {key.id}"))
             actions[f"key {key.id}"] = _action(console, key.action)

@@ -8,7 +8,7 @@ from textual.screen import Screen
 
 from stethoscope.ui.bindings import bindings_of
 from stethoscope.ui.keys import footer_of
-from stethoscope.ui.present.frame import LEAST, footer, opening_line, rule, too_small
+from stethoscope.ui.present.frame import LEAST, filter_rule, footer, opening_line, position, rule, too_small
 from stethoscope.ui.widgets.grid import GridView
 from stethoscope.ui.widgets.rows import Lines
 
@@ -46,7 +46,9 @@ class FleetScreen(Screen[None]):
         self._now = (0.0, 0.0)
         self._metric_chosen = False
         self.paused = False
+        self._restarts = 0
         self.filter_text = ""
+        self._filter_before = ""
 
     def compose(self) -> ComposeResult:
         """Lay out the lines; all of them are there from the first picture on."""
@@ -86,10 +88,10 @@ class FleetScreen(Screen[None]):
         cells, glyphs = self.size.width or 80, self._owner.glyphs
         small = 0 < self.size.width < LEAST[0] or 0 < self.size.height < LEAST[1]
         self.set_class(small, "-small")
-        self.query_one("#small", Lines).show(too_small(cells, self.size.height) if small else [()])
+        self.query_one("#small", Lines).show(too_small(cells, self.size.height) if small else [])
         self._show("rule-top", rule(cells, glyphs))
-        self._show("rule-bottom", rule(cells, glyphs))
-        self._show("keys", footer(footer_of("fleet"), cells))
+        self._show("rule-bottom", self._bottom_rule())
+        self._show("keys", footer(footer_of("fleet", replay=self._owner.replay is not None), cells))
         if self._snapshot is None:
             console = self._owner
             self._show("top", opening_line(console.title, console.doing, console.clock.wall(), cells))
@@ -106,6 +108,12 @@ class FleetScreen(Screen[None]):
         if self.paused and self._snapshot is not None:
             self._draw_top(now_wall)
             return
+        restarts = self._owner.replay.state.restarts if self._owner.replay is not None else 0
+        if restarts and restarts != self._restarts:
+            # A replay went back: rows are not held in the order that they had in what is now the future.
+            self._restarts = restarts
+            self._grid = None
+            self.view.forget()
         self._snapshot = snapshot
         self._now = (now_mono, now_wall)
         self._draw()
@@ -144,13 +152,28 @@ class FleetScreen(Screen[None]):
         self.query_one("#findings", Lines).show(findings)
         view.follow()
         self.draw_cursor()
+        if not self.query("#filter"):
+            self._show("rule-bottom", self._bottom_rule())
+
+    def _bottom_rule(self) -> Row:
+        """Return the line below the rows, which says where in them the screen is when they do not all fit."""
+        view, glyphs, cells = self.view, self._owner.glyphs, self.size.width or 80
+        return rule(cells, glyphs, position(view.scroll_offset.y, view.size.height, view.line_count(), glyphs))
 
     def _draw_top(self, wall: float) -> None:
         from stethoscope.ui.present.lines import top_line
 
         assert self._grid is not None
         assert self._grid.assessment is not None
-        row = top_line(self._grid.assessment, wall, self.size.width, self._owner.glyphs, paused=self.paused)
+        replay = self._owner.replay
+        row = top_line(
+            self._grid.assessment,
+            wall,
+            self.size.width,
+            self._owner.glyphs,
+            paused=self.paused,
+            replay=replay.state if replay is not None else None,
+        )
         self._show("top", row)
 
     def draw_cursor(self) -> None:
@@ -167,6 +190,7 @@ class FleetScreen(Screen[None]):
     def on_grid_view_cursor_moved(self) -> None:
         """Explain the new cell."""
         self.draw_cursor()
+        self._show("rule-bottom", self._bottom_rule())
 
     def _show(self, name: str, row: Row) -> None:
         self.query_one(f"#{name}", Lines).show([row])
@@ -175,12 +199,12 @@ class FleetScreen(Screen[None]):
 
     def action_open_node(self) -> None:
         """Open the node under the cursor, or unfold."""
-        from stethoscope.ui.present.grid import FOLD
+        from stethoscope.ui.present.grid import FOLD, FOLD_IDLE
 
         current = self.view.current
         if current is None or self._options is None:
             return
-        if current[0] == FOLD:
+        if current[0] in (FOLD, FOLD_IDLE):
             self._options.fold = "none"
             self._draw()
         else:
@@ -221,8 +245,11 @@ class FleetScreen(Screen[None]):
             self._draw()
 
     def action_pause(self) -> None:
-        """Hold the view, or let it go on."""
-        if self._snapshot is not None:
+        """Hold the view, or let it go on; a replay stands still itself."""
+        if self._owner.replay is not None:
+            self._owner.replay.toggle_pause()
+            self._draw_top(self._now[1])
+        elif self._snapshot is not None:
             self.paused = not self.paused
             self._draw_top(self._now[1])
 
@@ -259,11 +286,21 @@ class FleetScreen(Screen[None]):
             field = Input(self.filter_text, placeholder="part of a node name, or a pattern with * and ?", id="filter")
             self.mount(field, before="#keys")
             self.query_one("#cursor", Lines).display = False
+            self._filter_before = self.filter_text
+            self._show("keys", footer([("enter", "keep the filter"), ("escape", "drop it")], self.size.width))
+            self._draw_filter_rule()
             field.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter while typing."""
         self.set_filter(event.value)
+        self._draw_filter_rule()
+
+    def _draw_filter_rule(self) -> None:
+        if self._grid is not None and self._grid.assessment is not None:
+            fits, hidden = self._grid.filtered()
+            nodes = len(self._grid.snapshot.nodes)
+            self._show("rule-bottom", filter_rule(self.size.width, self._owner.glyphs, fits, nodes, hidden))
 
     def on_input_submitted(self) -> None:
         """Keep the filter and give the keys back to the grid."""
@@ -279,6 +316,14 @@ class FleetScreen(Screen[None]):
         fields.remove()
         self.query_one("#cursor", Lines).display = True
         self.view.focus()
+        self.draw_frame()
+        return True
+
+    def drop_filter(self) -> bool:
+        """Close the filter's input and show again what was shown before it; False when it was not open."""
+        if not self.close_filter():
+            return False
+        self.set_filter(self._filter_before)
         return True
 
     def set_filter(self, text: str) -> None:

@@ -33,13 +33,16 @@ _SIGNS: tuple[tuple[Level, str, str], ...] = (
 )
 
 
-def help_rows(glyphs: Glyphs, cells: int) -> list[Row]:
-    """Return the text of the help screen, wrapped to `cells`."""
+def help_rows(glyphs: Glyphs, cells: int, *, replay: bool = False) -> list[Row]:
+    """Return the text of the help screen, wrapped to `cells`; with the keys of a replay in one."""
     rows: list[Row] = [(Span(" Keys", Tone.STRONG),)]
-    for where, title in (("fleet", "on the fleet"), ("node", "on a node"), ("everywhere", "everywhere")):
+    parts = [("fleet", "on the fleet"), ("node", "on a node"), ("everywhere", "everywhere")]
+    if replay:
+        parts.insert(0, ("replay", "in this replay"))
+    for where, title in parts:
         rows += [(), (Span(f"   {title}", Tone.QUIET),)]
         for key in KEYS:
-            if where in key.where:
+            if (where == "replay") if key.replay else (where in key.where):
                 names = "  ".join(shown(name) for name in key.keys)
                 for place, text in enumerate(wrap(key.help, max(20, cells - _HELP - 1))):
                     rows.append((Span(pad("" if place else f"   {names}", _HELP), Tone.KEY), Span(text, Tone.PLAIN)))
@@ -51,8 +54,8 @@ def help_rows(glyphs: Glyphs, cells: int) -> list[Row]:
     scale = [Span("   ")] + [Span(glyphs.heat[step], heat_tone(step)) for step in range(HEAT_LEVELS)]
     rows += [(), (*scale, Span(pad("", _HELP - 3 - HEAT_LEVELS)), Span("magnitude, low to high", Tone.PLAIN))]
     notes = (
-        "A number brighter than its neighbours differs from its peers; one with a sign is wrong.",
-        "Ages are rounded up to the interval at which a node sends: a healthy row stands still.",
+        "A sign marks a device with something wrong; a number or block that differs from its peers stands out.",
+        "Ages are rounded to the interval at which a node sends: a healthy row stands still.",
         "Rates are over the last interval. A counter that went back or stands at its end has no rate.",
     )
     rows.append(())
@@ -92,6 +95,6 @@ class HelpScreen(Screen[None]):
 
     def _draw(self) -> None:
         cells, glyphs = self.size.width or 80, self._owner.glyphs
-        self.query_one(RowsView).show(help_rows(glyphs, cells))
+        self.query_one(RowsView).show(help_rows(glyphs, cells, replay=self._owner.replay is not None))
         self.query_one("#rule-bottom", Lines).show([rule(cells, glyphs)])
         self.query_one("#keys", Lines).show([footer([("escape", "back"), ("up down", "scroll")], cells)])

@@ -60,7 +60,7 @@ class NodeScreen(Screen[None]):
         for name, row in (
             ("rule-top", rule(cells, glyphs)),
             ("rule-bottom", rule(cells, glyphs)),
-            ("keys", footer(footer_of("node"), cells)),
+            ("keys", footer(footer_of("node", replay=self._owner.replay is not None), cells)),
         ):
             self.query_one(f"#{name}", Lines).show([row])
 
@@ -85,12 +85,18 @@ class NodeScreen(Screen[None]):
             return
         node = snapshot.node(self._node_name)
         assessment = assess(snapshot, mono)
-        title = node_title(assessment, node, wall, self.size.width, glyphs, paused=self.paused)
+        replay = self._owner.replay
+        state = replay.state if replay is not None else None
+        title = node_title(assessment, node, wall, self.size.width, glyphs, paused=self.paused, replay=state)
         self.query_one("#top", Lines).show([title])
         view.show(node_rows(assessment, node, wall, view.cells or self.size.width, glyphs))
 
     def action_pause(self) -> None:
-        """Hold the view, or let it go on."""
+        """Hold the view, or let it go on; a replay stands still itself."""
+        if self._owner.replay is not None:
+            self._owner.replay.toggle_pause()
+            self._draw()
+            return
         self.paused = not self.paused
         self._draw()
 

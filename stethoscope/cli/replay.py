@@ -1,0 +1,88 @@
+"""`stethoscope replay`: the console on a recording, or what is in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stethoscope.errors import DataError
+
+if TYPE_CHECKING:
+    from stethoscope.session.replay import ReplaySession
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("path", metavar="FILE|DIR", type=click.Path(path_type=Path))
+@click.option("--at", metavar="TIME", help="Where to begin: 02:14:07 (UTC), an ISO 8601 time, +5m from the start, -5m.")
+@click.option("--speed", type=click.FloatRange(0.125, 64), default=1.0, show_default=True, help="Recorded s a second.")
+@click.option("--info", is_flag=True, help="Print what is in the recording, and end.")
+@click.option("--json", "as_json", is_flag=True, help="With --info: print one JSON document (stethoscope.replay/1).")
+@click.option("--playbooks", metavar="DIR", multiple=True, help="Directory whose rules stand before the bundled ones.")
+@click.option("--metric", metavar="ID", help="Metric of the fleet screen to start with.")
+@click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters alone.")
+def command(
+    path: Path,
+    at: str | None,
+    speed: float,
+    info: bool,
+    as_json: bool,
+    playbooks: tuple[str, ...],
+    metric: str | None,
+    ascii_only: bool,
+) -> int:
+    """Open the console on a recording, or on all of a directory: everything is worked out again from the raw lines.
+
+    `space` pauses, `,` and `.` go back and on by 10 s, `n` goes to the next change; `?` shows all keys.
+    """
+    if not path.exists():
+        raise DataError("no such file or directory", where=str(path))
+    if info or as_json:
+        return _print_info(path, as_json=as_json)
+    return run_replay(path, at, speed, ascii_only=ascii_only, metric=metric, playbooks=playbooks)
+
+
+def run_replay(
+    path: Path,
+    at: str | None = None,
+    speed: float = 1.0,
+    *,
+    ascii_only: bool = False,
+    metric: str | None = None,
+    playbooks: tuple[str, ...] = (),
+) -> int:
+    """Run the console on the recording at `path`, beginning at the time that `at` means."""
+    import asyncio
+
+    from stethoscope.ui.run import run_console
+
+    async def open_session() -> ReplaySession:
+        return await asyncio.to_thread(_open, path, at, speed, playbooks)
+
+    return run_console(open_session, title=f"replay {path.name}", ascii_only=ascii_only, metric=metric)
+
+
+def _open(path: Path, at: str | None, speed: float, playbooks: tuple[str, ...]) -> ReplaySession:
+    from stethoscope.session.open import session_maker
+    from stethoscope.session.replay import ReplaySession, parse_at
+    from stethoscope.store.tape import open_tape
+
+    tape = open_tape(path)
+    start = 0.0 if at is None else parse_at(at, tape)
+    return ReplaySession(tape, session_maker(*(Path(name) for name in playbooks)), at=start, speed=speed)
+
+
+def _print_info(path: Path, *, as_json: bool) -> int:
+    import msgspec
+
+    from stethoscope.session.info import describe, info_json, info_lines
+    from stethoscope.store.tape import open_tape
+
+    info = describe(open_tape(path))
+    if as_json:
+        click.echo(msgspec.json.encode(info_json(info)).decode())
+        return 0
+    for line in info_lines(info):
+        click.echo(line)
+    return 0
