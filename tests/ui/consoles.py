@@ -32,6 +32,10 @@ class StillSession:
         """Return the snapshot."""
         return self.now
 
+    def take_notices(self) -> list[str]:
+        """There is nothing to tell."""
+        return []
+
 
 class JitterSession:
     """A fleet whose values tremble: every node sends once in two seconds."""
@@ -88,6 +92,10 @@ class JitterSession:
     def snapshot(self) -> FleetSnapshot:
         """Return the latest state."""
         return self._made
+
+    def take_notices(self) -> list[str]:
+        """There is nothing to tell."""
+        return []
 
 
 def main() -> None:
