@@ -11,6 +11,7 @@ from stethoscope.analysis.windows import TRUE
 from stethoscope.clock import iso
 from stethoscope.model.finding import Fact
 from stethoscope.model.metric import Kind, Metric, Missing, Reason, Scope
+from stethoscope.model.quantity import as_said
 from stethoscope.specs.condition import Absent, Against, Compare, Leaf, LinkIs, XidSeen, leaves
 from stethoscope.specs.rule import Rule, fill, first_metric, placeholders
 
@@ -36,7 +37,7 @@ def quantity(metric: Metric, value: float, unit: str | None = None) -> str:
     if word is not None:
         return word
     unit = metric.shown_unit if unit is None else unit
-    unit = {"C": "°C", "bool": "", "code": "", "state": ""}.get(unit, unit)
+    value, unit = as_said(value, unit)
     return f"{number(value)}{'' if unit.startswith('/') or not unit else ' '}{unit}"
 
 

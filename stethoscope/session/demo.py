@@ -9,9 +9,9 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import IO, TYPE_CHECKING, Self
 
-from stethoscope.errors import DataError, InternalError
+from stethoscope.errors import EXIT_DATA, EXIT_USAGE, DataError, InternalError, StethoscopeError, UsageError
 from stethoscope.text import clean
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class DemoFleet:
         if scenario is not None:
             self._arguments += ["--scenario", scenario]
         self._child: subprocess.Popen[bytes] | None = None
+        self._said: IO[bytes]
         self._directory = Path()
 
     def __enter__(self) -> Self:
@@ -38,11 +39,11 @@ class DemoFleet:
         self._directory = Path(tempfile.mkdtemp(prefix="stethoscope-demo-"))
         command = [sys.executable, "-m", "stethoscope", "sim", "--write-fleet", str(self.fleet_file)]
         command += ["--with-parent", str(os.getpid()), *self._arguments]
-        with (self._directory / "sim.err").open("wb") as errors:
-            # A session of its own: the terminal's Ctrl-C belongs to the console, which then ends the child.
-            self._child = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
-            )
+        self._said = tempfile.TemporaryFile()
+        # A session of its own: the terminal's Ctrl-C belongs to the console, which then ends the child.
+        self._child = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._said, start_new_session=True
+        )
         return self
 
     def __exit__(
@@ -56,6 +57,7 @@ class DemoFleet:
             except subprocess.TimeoutExpired:
                 self._child.kill()
                 self._child.wait()
+        self._said.close()
         shutil.rmtree(self._directory, ignore_errors=True)
 
     @property
@@ -73,6 +75,14 @@ class DemoFleet:
 
         return open_fleet_file(self.fleet_file)
 
+    def _why(self, code: int) -> StethoscopeError:
+        """Return what ended the child, in its own words."""
+        self._said.seek(0)
+        said = clean(self._said.read(4000), 1000).removeprefix("stethoscope: ")
+        if code in (EXIT_USAGE, EXIT_DATA) and said:
+            return UsageError(said) if code == EXIT_USAGE else DataError(said)
+        return InternalError(f"the simulated fleet ended with code {code}: {said}")
+
     async def _serving(self) -> None:
         child = self._child
         if child is None:
@@ -81,8 +91,7 @@ class DemoFleet:
             if self.fleet_file.exists():
                 return
             if child.poll() is not None:
-                said = clean((self._directory / "sim.err").read_bytes()[-2000:], 400)
-                raise DataError(f"the simulated fleet ended with code {child.returncode}: {said}")
+                raise self._why(child.returncode)
             await asyncio.sleep(0.02)
         raise InternalError(f"the simulated fleet did not start within {START_TIMEOUT_S:.0f} s")
 

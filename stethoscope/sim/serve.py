@@ -8,6 +8,7 @@ import resource
 import shutil
 import signal
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,6 +70,10 @@ async def serve(
         # A fleet that is gone leaves no file that says how to reach it.
         if server.nodes and fleet_file is not None:
             written.unlink(missing_ok=True)
+            if parent is not None:
+                # The directory was made for this run by a parent that may have been killed.
+                with suppress(OSError):
+                    written.parent.rmdir()
 
 
 def _allow_files(count: int) -> None:

@@ -289,6 +289,7 @@ def test_the_bundled_rules_load_and_name_known_causes() -> None:
     severities = {id_: rule.severity.value for id_, rule in bundled_rules.items()}
     assert severities == {
         "driver_hung": "P0",
+        "driver_unusable": "P1",
         "gpu_count_low": "P0",
         "gpu_hot": "P2",
         "gpu_lost": "P0",

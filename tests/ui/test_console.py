@@ -172,7 +172,7 @@ async def test_orders_and_folds_cycle() -> None:
         await pilot.press("f")
         assert app.fleet_screen.view.line_count() == 64
         await pilot.press("s", "s")
-        assert "by value" in line(app, "legend")
+        assert "lowest first" in line(app, "legend")
 
 
 async def test_help_shows_every_key_and_sign() -> None:

@@ -99,7 +99,10 @@ def assess(snapshot: FleetSnapshot, now_mono: float) -> Assessment:
 def _excuse(snapshot: FleetSnapshot, nodes: Levels) -> None:
     """Let nodes that the scheduler has out of service, or is taking out, not stand among those that need somebody."""
     for node in snapshot.nodes:
-        if node.scheduler is not None:
+        if node.scheduler is not None and node.scheduler.is_out_of_service:
+            # Not healthy either: such a node is not folded away with those that are.
+            nodes[node.index] = Level.MISSING
+        elif node.scheduler is not None:
             nodes[node.index] = min(int(nodes[node.index]), SEVERITY_LEVELS[at_most(node)])
 
 

@@ -9,7 +9,7 @@ from stethoscope.model.metric import Kind, Missing, Scope
 from stethoscope.ui.present.assess import SEVERITY_LEVELS, age_word, link_words, metric_levels, peers_median
 from stethoscope.ui.present.grid import FOLD, FOLD_IDLE, FleetGrid, Target
 from stethoscope.ui.present.numbers import value_text
-from stethoscope.ui.present.spans import Level, Row, Span, Tone, cut, level_tone, width
+from stethoscope.ui.present.spans import Level, Row, Span, Tone, cut, fit, level_tone
 
 if TYPE_CHECKING:
     from stethoscope.model.fleet import Node
@@ -71,7 +71,7 @@ def cursor_line(grid: FleetGrid, key: str, target: Target, wall: float, cells: i
     if finding is not None:
         said = SEVERITY_LEVELS[finding.severity]
         parts.append(Span(f"{dot}{glyphs.level(said)} {finding.severity} {finding.summary}", level_tone(said)))
-    return _fit(parts, cells, glyphs.ellipsis)
+    return fit(parts, cells - 1, glyphs.ellipsis)
 
 
 def _values(grid: FleetGrid, node: Node, scope: Scope, row: int) -> list[tuple[str, int]]:
@@ -104,17 +104,4 @@ def _values(grid: FleetGrid, node: Node, scope: Scope, row: int) -> list[tuple[s
 
 def _node_words(grid: FleetGrid, node: Node, wall: float, cells: int) -> Row:
     parts = [Span(" "), Span(node.name, Tone.STRONG), Span("  "), Span(link_words(node, wall), Tone.QUIET)]
-    return _fit(parts, cells, grid.glyphs.ellipsis)
-
-
-def _fit(parts: list[Span], cells: int, ellipsis: str) -> Row:
-    kept: list[Span] = []
-    left = cells - 1
-    for span in parts:
-        size = width(span.text)
-        if size > left:
-            kept.append(Span(cut(span.text, left, ellipsis), span.tone))
-            break
-        kept.append(span)
-        left -= size
-    return tuple(kept)
+    return fit(parts, cells - 1, grid.glyphs.ellipsis)

@@ -48,6 +48,7 @@ def _setting_lines(nodes: Iterable[FleetNode], setting: str, origins: Mapping[st
     for node in nodes:
         value = getattr(node, setting)
         origin = origins.get(node.name, {}).get(setting, "")
+        origin = "hosts" if origin.startswith("hosts.") else origin
         if value in (None, "", False, ()) and not origin:
             continue
         said.setdefault((value, origin), []).append(node.name)
@@ -62,7 +63,7 @@ def _setting_lines(nodes: Iterable[FleetNode], setting: str, origins: Mapping[st
             for origin, names in by_origin.items()
         ]
     return [
-        f"  {name:<18}{_shown(value):<24}from {origin or 'default'}  {fold(names)}"
+        f"  {name:<18}{_shown(value):<22}  from {origin or 'default'}  {fold(names)}"
         for (value, origin), names in said.items()
     ]
 

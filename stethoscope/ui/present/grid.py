@@ -15,6 +15,7 @@ from stethoscope.ui.present.heat import HeatScale
 from stethoscope.ui.present.layout import Layout, choose, digits_of
 from stethoscope.ui.present.numbers import common_unit
 from stethoscope.ui.present.peers import Peers
+from stethoscope.ui.present.spans import Level
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -180,6 +181,13 @@ class FleetGrid:
         away.update(self.folded)
         self.lines = [name for name in order if name not in away]
         self.lines += [FOLD_IDLE] * bool(self.idle) + [FOLD] * bool(self.folded)
+
+    def filtered(self) -> tuple[int, int]:
+        """Return how many nodes fit the filter, and how many that have something wrong do not."""
+        assert self.assessment is not None
+        hidden = [node for node in self.snapshot.nodes if not self._matches(node.name)]
+        wrong = sum(self.assessment.nodes[node.index] > Level.MISSING for node in hidden)
+        return len(self.snapshot.nodes) - len(hidden), int(wrong)
 
     def targets(self) -> list[Target]:
         """Return what the cells of a row are about, from left to right; the first is the node itself."""

@@ -21,8 +21,8 @@ _LINK_WIDTH = 12
 LABELS = {Scope.GPU: "gpu", Scope.PORT: "ib"}
 """Names of the blocks of cells in the headline."""
 _WHAT_FULL = 36
-_WHAT_LEAN = 26
-_WHAT_BARE = 20
+_WHAT_LEAN = 34
+_WHAT_BARE = 34
 
 
 @dataclass(frozen=True, slots=True)

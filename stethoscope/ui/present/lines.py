@@ -11,6 +11,7 @@ from stethoscope.model.finding import Severity
 from stethoscope.model.ids import fold
 from stethoscope.ui.present.assess import SEVERITY_LEVELS, worst_findings
 from stethoscope.ui.present.numbers import fact_text, number
+from stethoscope.ui.present.replay import replay_marks
 from stethoscope.ui.present.spans import (
     HEAT_LEVELS,
     WORDS,
@@ -19,6 +20,7 @@ from stethoscope.ui.present.spans import (
     Span,
     Tone,
     cut,
+    fit,
     heat_tone,
     level_tone,
     pad,
@@ -34,9 +36,11 @@ if TYPE_CHECKING:
     from stethoscope.model.metric import Metric
     from stethoscope.ui.present.assess import Assessment
     from stethoscope.ui.present.grid import FleetGrid
+    from stethoscope.ui.present.replay import ReplayStanding
     from stethoscope.ui.present.spans import Glyphs
 
 _NARROW = 100
+_WIDE = 140
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,8 @@ class Counts:
     lost: int
     age_s: float | None
     """Age of the oldest data among the live nodes."""
+    tick_s: float
+    """Longest interval at which a node is asked to send."""
     findings: Counter[Level]
 
 
@@ -77,22 +83,47 @@ def count(assessment: Assessment) -> Counts:
         hung=hung,
         lost=fresh[Level.LOST],
         age_s=max(ages, default=None),
+        tick_s=max((node.tick_s for node in snapshot.nodes), default=1.0) or 1.0,
         findings=Counter(SEVERITY_LEVELS[finding.severity] for finding in worst_findings(snapshot)),
     )
 
 
-def top_line(assessment: Assessment, wall: float, cells: int, glyphs: Glyphs, *, paused: bool) -> Row:
+def top_line(
+    assessment: Assessment,
+    wall: float,
+    cells: int,
+    glyphs: Glyphs,
+    *,
+    paused: bool,
+    replay: ReplayStanding | None = None,
+) -> Row:
     """Return the top line: the fleet, how its nodes stand, how old the data is, what was found, and the time."""
     counts = count(assessment)
+    if replay is not None:
+        return _replay_line(assessment, counts, replay_marks(replay, wall), cells, glyphs)
     right = [Span(f"{hms(wall)} UTC ", Tone.QUIET)]
     if paused:
         right[:0] = [Span(" PAUSED ", Tone.KEY, selected=True), Span("  ")]
-    left = _wide_counts(assessment, counts, glyphs)
-    for lead in (Span(" stethoscope  ", Tone.QUIET), Span(" ")):
-        if row_width((lead, *left, *right)) + 2 <= cells:
-            return spread((lead, *left), tuple(right), cells)
+    # The form follows from the width alone: nothing must shift at the moment when something goes wrong.
+    if cells >= _NARROW:
+        lead = Span(" stethoscope  " if cells >= _WIDE else " ", Tone.QUIET)
+        wide = (lead, *_wide_counts(assessment, counts, glyphs))
+        if row_width((*wide, *right)) + 2 <= cells:
+            return spread(wide, tuple(right), cells)
     right[-1] = Span(f"{hms(wall)} ", Tone.QUIET)
     return spread((Span(" "), *_short_counts(assessment, counts, glyphs)), tuple(right), cells)
+
+
+def _replay_line(assessment: Assessment, counts: Counts, marks: tuple[Row, Row], cells: int, glyphs: Glyphs) -> Row:
+    for mark in marks:
+        left = (Span(" "), *_wide_counts(assessment, counts, glyphs))
+        if row_width((*left, *mark)) + 2 <= cells:
+            return spread(left, mark, cells)
+    short = (Span(" "), *_short_counts(assessment, counts, glyphs))
+    # The mark is never cut: what is seen here is not now.
+    while len(short) > 2 and row_width((*short, *marks[1])) + 1 > cells:
+        short = short[:-1]
+    return spread(short, marks[1], cells)
 
 
 def _states(counts: Counts) -> list[tuple[int, Level, str]]:
@@ -109,9 +140,9 @@ def _found(counts: Counts) -> list[Level]:
     return [level for level in (Level.CRITICAL, Level.WARNING, Level.PLANNED) if counts.findings[level]]
 
 
-def _age_text(age_s: float) -> str:
-    # Whole seconds, rounded up: tenths would only flicker.
-    return f"{max(1, int(age_s + 0.999))} s"
+def _age_text(age_s: float, tick_s: float) -> str:
+    # To the nearest tick: within one, the age says only when in it one looked, and the line would flicker.
+    return f"{max(1, round(age_s / tick_s)) * tick_s:g} s"
 
 
 def _wide_counts(assessment: Assessment, counts: Counts, glyphs: Glyphs) -> list[Span]:
@@ -126,7 +157,7 @@ def _wide_counts(assessment: Assessment, counts: Counts, glyphs: Glyphs) -> list
     for many, level, word in _states(counts):
         row += [Span(dot, Tone.QUIET), Span(f"{many:,} {word}", level_tone(level))]
     if counts.age_s is not None:
-        row.append(Span(f"   data {_age_text(counts.age_s)}", Tone.QUIET))
+        row.append(Span(f"   data {_age_text(counts.age_s, counts.tick_s)}", Tone.QUIET))
     row.append(Span("  "))
     row += [Span(f"  {glyphs.level(level)} {counts.findings[level]}", level_tone(level)) for level in _found(counts)]
     return row
@@ -141,7 +172,7 @@ def _short_counts(assessment: Assessment, counts: Counts, glyphs: Glyphs) -> lis
     row.append(Span(f" {counts.nodes}n{gpus} {glyphs.dot} {counts.live} live", Tone.PLAIN))
     row += [Span(f" {glyphs.level(level)}{many}", level_tone(level)) for many, level, _ in _states(counts)]
     if counts.age_s is not None:
-        row.append(Span(f" {glyphs.dot} {_age_text(counts.age_s)}", Tone.QUIET))
+        row.append(Span(f" {glyphs.dot} {_age_text(counts.age_s, counts.tick_s)}", Tone.QUIET))
     if found := _found(counts):
         row.append(Span(f" {glyphs.dot}", Tone.QUIET))
         row += [Span(f" {glyphs.level(level)}{counts.findings[level]}", level_tone(level)) for level in found]
@@ -159,10 +190,13 @@ def legend_line(grid: FleetGrid, cells: int) -> Row:
         row.append(Span(f" {number(grid.scale.high / grid.divisor)}", Tone.QUIET))
     options = grid.options
     right = []
-    signs = (Level.WARNING, Level.CRITICAL, Level.STALE, Level.MISSING, Level.HUNG, Level.LOST)
+    signs = (Level.PLANNED, Level.WARNING, Level.CRITICAL, Level.STALE, Level.MISSING, Level.HUNG, Level.LOST)
     if wide:
         right += [Span(f"{glyphs.level(level)} {WORDS[level]}   ", Tone.QUIET) for level in signs]
-    order = {"worst": "worst first", "name": "by name", "value": "by value"}[options.sort]
+    by_value = "lowest first" if metric.worse == "low" else "highest first"
+    order = {"worst": "worst first", "name": "by name", "value": by_value}[options.sort]
+    if options.fold != "fill":
+        order += f"   fold {options.fold}"
     right.append(Span(order, Tone.QUIET))
     if options.filter:
         right += [Span("   filter " if wide else "  /", Tone.QUIET), Span(options.filter, Tone.STRONG)]
@@ -216,7 +250,7 @@ def finding_rows(assessment: Assessment, wall: float, cells: int, limit: int, gl
     room = cells - len(more)
     rows = [_finding_row(finding, snapshot.catalogue, wall, room, where_cells, glyphs) for finding in shown]
     if more:
-        rows[-1] = spread(rows[-1], (Span(more, Tone.QUIET),), cells)
+        rows[-1] = (*fit(rows[-1], room, glyphs.ellipsis), Span(more, Tone.QUIET))
     return rows
 
 

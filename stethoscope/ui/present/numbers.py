@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from stethoscope.clock import duration
 from stethoscope.model.metric import REASON_WORDS, Kind, Missing, Reason
+from stethoscope.model.quantity import as_said
 from stethoscope.ui.present.spans import Level
 
 if TYPE_CHECKING:
@@ -94,17 +95,12 @@ def _stepped(value: float, unit: str) -> tuple[float, str]:
 
 
 def _with_unit(value: float, unit: str) -> str:
-    value, unit = _stepped(value, unit)
+    value, unit = as_said(*_stepped(value, unit))
     if unit == "s":
         return duration(value)
-    if unit == "/s":
-        return f"{rate(value)}/s"
-    text = number(value)
-    if unit == "C":
-        return f"{text} °C"
-    if unit in ("", "bool", "state", "code", "bits"):
-        return text
-    return f"{text} {unit}"
+    if unit.startswith("/"):
+        return f"{rate(value)}{unit}"
+    return f"{number(value)} {unit}".rstrip()
 
 
 def value_text(metric: Metric, value: float | Missing) -> str:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from enum import IntEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class Level(IntEnum):
@@ -149,6 +152,19 @@ def pad(text: str, cells: int, ellipsis: str = "…") -> str:
 def row_width(row: Row) -> int:
     """Return the cells that a row takes."""
     return sum(width(span.text) for span in row)
+
+
+def fit(parts: Iterable[Span], cells: int, ellipsis: str) -> Row:
+    """Return a row cut to `cells`."""
+    kept: list[Span] = []
+    for span in parts:
+        size = width(span.text)
+        if size > cells:
+            kept.append(span._replace(text=cut(span.text, cells, ellipsis)))
+            break
+        kept.append(span)
+        cells -= size
+    return tuple(kept)
 
 
 def spread(left: Row, right: Row, cells: int) -> Row:

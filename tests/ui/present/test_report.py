@@ -74,7 +74,7 @@ def test_what_was_not_seen() -> None:
 
 def test_ascii() -> None:
     rows = [plain(row) for row in report_rows(result((finding(("gpu-001",), "sick", Severity.P2),)), ASCII)]
-    assert rows[0] == "o P2   gpu-001 sick - 41 s ago"
+    assert rows[0] == "o P2   gpu-001 sick | 41 s ago"
 
 
 def test_json() -> None:
