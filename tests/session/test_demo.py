@@ -26,16 +26,16 @@ async def test_the_demo_opens_a_session_on_a_fleet_that_is_gone_afterwards() -> 
 
 
 async def test_what_the_child_complains_about_is_said_in_its_own_words() -> None:
-    with DemoFleet(scenario="nope", start_at="4m", speed=1.0) as fleet, pytest.raises(UsageError, match="^no scen"):
+    with DemoFleet(scenario="nope", start_at="4m", speed=1.0) as fleet, pytest.raises(UsageError, match=r"^no scen"):
         await fleet.open_session()
-    with DemoFleet(scenario=None, start_at="banana", speed=1.0) as fleet, pytest.raises(UsageError, match="^--start"):
+    with DemoFleet(scenario=None, start_at="banana", speed=1.0) as fleet, pytest.raises(UsageError, match=r"^--start"):
         await fleet.open_session()
 
 
 async def test_a_broken_scenario_is_broken_data(tmp_path: Path) -> None:
     scenario = tmp_path / "x.yaml"
     scenario.write_text("schema: stethoscope.scenario/1\nid: [\n")
-    with DemoFleet(scenario=str(scenario), start_at="0s", speed=1.0) as fleet, pytest.raises(DataError, match="x.yaml"):
+    with DemoFleet(scenario=str(scenario), start_at="0s", speed=1.0) as fleet, pytest.raises(DataError, match=r"x\.yaml"):
         await fleet.open_session()
 
 
