@@ -21,6 +21,7 @@ from stethoscope.parse.stream import parse
 from tests import needs
 from tests.collect.player import running
 from tests.probe.fake_smi import FakeSmi
+from tests.probe.running import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,7 +65,7 @@ async def test_every_login_shell_falls_back_to_sh(login: str, sshds: Callable[..
     assert [message.seq for message in messages] == list(range(len(messages)))
     assert len(fulls[-1].gpus) == 8
     assert fulls[-1].gpu["gpu_sm_clock"] == [1980] * 8
-    assert not server.commands()
+    assert wait_for(lambda: not server.commands(), 2)
 
 
 async def test_a_frame_is_sent_when_asked_for(sshd: Sshd) -> None:
