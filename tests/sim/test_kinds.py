@@ -255,3 +255,46 @@ def test_the_documentation_lists_every_kind_and_parameter() -> None:
     for name, kind in KINDS.items():
         row = next(line for line in text.splitlines() if line.startswith(f"| `{name}` |"))
         assert all(f"`{param}`" in row for param in kind.params)
+
+
+# ---------------------------------------------------------------- what is no fault
+
+
+def test_a_drained_node_is_drained_once_its_job_is_gone_and_says_who_and_why() -> None:
+    world = twin(
+        'at: 10s, fault: maintenance_drain, where: gpu-006, params: {reason: "maint: BMC", down: true}',
+        "at: 10s, fault: maintenance_drain, where: gpu-002, params: {down: true}",
+    )
+    assert [world.slurm_state(node) for node in (1, 5)] == ["allocated", "idle"]
+    assert world.slurm_reason(5) is None
+    world.advance_to(20)
+    assert [world.slurm_state(node) for node in (1, 5)] == ["draining", "drained"]
+    assert world.slurm_reason(5) == ("maint: BMC", "root", 10.0)
+    assert world.slurm_reason(1) == ("maint: firmware", "root", 10.0)
+    # Nobody switches a node off under a job.
+    assert [world.link(node) for node in (1, 5)] == ["up", "power"]
+    assert world.job_states()[0].step_time_s == pytest.approx(1.0)
+
+
+def test_a_rack_is_drained_together() -> None:
+    world = twin("at: 0s, fault: maintenance_drain, where: rack/rack-01", job_nodes="gpu-[005-006]")
+    racks = [world.layout.fleet.rack(node) for node in range(6)]
+    assert [world.slurm_state(node) for node in range(6)] == [
+        "drained" if rack == "rack-01" and node < 4 else "draining" if rack == "rack-01" else "allocated"
+        for node, rack in enumerate(racks)
+    ]
+
+
+def test_an_idle_node_lowers_its_links_and_nothing_else() -> None:
+    world = twin("at: 0s, fault: idle_node, where: gpu-006", "at: 0s, fault: idle_node, where: gpu-001")
+    world.advance_to(60)
+    shown = {place for (place, metric) in world.shown() if metric == "gpu_pcie_link_gen"}
+    assert shown == {f"gpu-006/gpu/{gpu}" for gpu in range(8)}
+    assert world.slurm_state(5) == "idle"
+
+
+def test_a_node_that_slurm_lost_says_so() -> None:
+    world = twin("at: 10s, fault: node_down, where: gpu-002")
+    world.advance_to(320)
+    assert world.slurm_state(1) == "down*"
+    assert world.slurm_reason(1) == ("Not responding", "slurm", 310.0)
