@@ -16,7 +16,7 @@ from stethoscope.clock import ReplayClock
 from stethoscope.model.frame import Frame, Link, LinkState
 from stethoscope.model.scheduler import SchedulerReading
 from stethoscope.specs.fleet import SMALL_FLEET
-from stethoscope.store.format import NodeEntry, RecordType
+from stethoscope.store.format import STANDING_AT, NodeEntry, RecordType, is_time
 from stethoscope.text import clean
 
 if TYPE_CHECKING:
@@ -110,6 +110,8 @@ class Player:
         self._linked: set[int] = set()
         self._speaking: set[int] = set()
         """Nodes whose lines can be understood: a greeting or a full frame came."""
+        self._full: set[int] = set()
+        """Nodes all of whose values came once."""
         self._states: dict[int, LinkState] = {}
         self._active: set[str] = set()
         nodes = len(reel.fleet.nodes)
@@ -171,6 +173,8 @@ class Player:
                 if node not in self._speaking:
                     self._speaking.add(node)
                     self.session.on_frame(Frame(name, record.wall, played.t, record.payload))
+            case RecordType.STANDING_FULL:
+                self._take_standing(node, name, played)
             case RecordType.NOTE:
                 self._take_note(record.payload)
             case RecordType.LINK:
@@ -178,6 +182,17 @@ class Player:
             case RecordType.STANDING_LINK:
                 if node not in self._linked:
                     self._take_link(node, name, record.payload)
+
+    def _take_standing(self, node: int, name: str, played: Played) -> None:
+        """Take what a node said last, long ago, unless it has said something since."""
+        payload = played.record.payload
+        if node in self._full or len(payload) < STANDING_AT.size:
+            return
+        wall, mono = STANDING_AT.unpack_from(payload)
+        mono += played.reel.shift_s
+        if is_time(wall) and math.isfinite(mono) and mono <= played.t:
+            self._full.add(node)
+            self.session.on_frame(Frame(name, wall, mono, payload[STANDING_AT.size :]))
 
     def _take_note(self, payload: bytes) -> None:
         try:
@@ -191,7 +206,10 @@ class Player:
 
     def _is_understood(self, node: int, raw: bytes) -> bool:
         """Tell whether a line means something to one who began to read here: a change does not, before all is known."""
-        if node not in self._speaking and (b'"full"' in raw[:64] or b'"hello"' in raw[:32]):
+        if node not in self._full and b'"full"' in raw[:64]:
+            self._full.add(node)
+            self._speaking.add(node)
+        elif node not in self._speaking and b'"hello"' in raw[:32]:
             self._speaking.add(node)
         return node in self._speaking or b'"delta"' not in raw[:64]
 

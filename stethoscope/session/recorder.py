@@ -14,11 +14,12 @@ import msgspec
 
 from stethoscope import __version__
 from stethoscope.model.frame import Link, LinkState
-from stethoscope.store.format import KEYFRAME, BlockData, FleetEntry, NodeEntry, RecordType
+from stethoscope.store.format import KEYFRAME, STANDING_AT, BlockData, FleetEntry, NodeEntry, RecordType
 from stethoscope.store.ring import Ring, RingLimits
 from stethoscope.store.writer import Writer, create, is_full
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from stethoscope.clock import Clock
@@ -30,6 +31,8 @@ FLUSH_S = 1.0
 """What came is written after this time; twice as much may be lost when the process is killed."""
 KEYFRAME_S = 60.0
 """How often the state of every link is written again, so that one can begin to read there."""
+OVERDUE_S = 90.0
+"""A node that sent no full frame for so long will not send one soon."""
 BACKLOG = 32 * 1024 * 1024
 """Bytes that may wait for the disk."""
 _WAKE = 192 * 1024
@@ -135,6 +138,7 @@ class Recorder:
         self._keyframe_mono: float | None = None
         self._links: dict[int, bytes] = {}
         self._hellos: dict[int, bytes] = {}
+        self._fulls: dict[int, tuple[float, float, bytes]] = {}
         self._records = self._raw = self._written = 0
 
     # ---- on the event loop
@@ -252,9 +256,9 @@ class Recorder:
         if self._keyframe_mono is None or mono - self._keyframe_mono >= KEYFRAME_S:
             self._keyframe_mono = mono
             block.flags = KEYFRAME
-            for standing, known in ((RecordType.STANDING_LINK, self._links), (RecordType.STANDING_HELLO, self._hellos)):
-                for node, payload in known.items():
-                    block = self._add(block, standing, node, wall, mono, payload)
+            # In the order in which they must be taken: a lost link covers the values of before.
+            for standing, node, payload in self._standing(mono):
+                block = self._add(block, standing, node, wall, mono, payload)
         if dropped:
             block = self._add(block, RecordType.LOST, 0, wall, mono, msgspec.json.encode({"records": dropped}))
         for type_, node, wall, mono, payload in batch:
@@ -262,10 +266,22 @@ class Recorder:
                 self._links[node] = payload
             elif type_ == RecordType.FRAME and b'"hello"' in payload[:32] and len(payload) <= _HELLO_LIMIT:
                 self._hellos[node] = payload
+            elif type_ == RecordType.FRAME and b'"full"' in payload[:64]:
+                self._fulls[node] = (wall, mono, payload)
             block = self._add(block, type_, node, wall, mono, payload)
             self._raw += len(payload)
         self._records += len(batch)
         self._writer.write(block)
+
+    def _standing(self, mono: float) -> Iterator[tuple[RecordType, int, bytes]]:
+        """Yield what one who begins to read here cannot learn from what comes."""
+        for node, payload in self._hellos.items():
+            yield RecordType.STANDING_HELLO, node, payload
+        for node, (full_wall, full_mono, payload) in self._fulls.items():
+            if mono - full_mono > OVERDUE_S:
+                yield RecordType.STANDING_FULL, node, STANDING_AT.pack(full_wall, full_mono) + payload
+        for node, payload in self._links.items():
+            yield RecordType.STANDING_LINK, node, payload
 
     def _add(self, block: BlockData, type_: int, node: int, wall: float, mono: float, payload: bytes) -> BlockData:
         assert self._writer is not None

@@ -12,7 +12,7 @@ from stethoscope.clock import ReplayClock, SystemClock, iso
 from stethoscope.errors import UsageError
 from stethoscope.session.check import CheckResult
 from stethoscope.session.player import LEAD_S, Player
-from stethoscope.specs.condition import duration_s
+from stethoscope.specs.duration import duration_s
 
 if TYPE_CHECKING:
     from stethoscope.clock import Clock
@@ -138,6 +138,7 @@ class ReplaySession:
         self._goal = self._held = None
         self._until_change = False
         self._show()
+        self._player.session.snapshot(latest=True)
 
     def _show(self) -> None:
         self.clock.set(self._player.clock.wall(), self._player.clock.monotonic())

@@ -44,6 +44,7 @@ MAX_NODES = 100_000
 KEYFRAME = 1
 """Flag of a block that begins with what stands: link states and greetings of all nodes."""
 
+STANDING_AT = struct.Struct("<dd")
 _LATEST = 1e11
 _LEVEL = 3
 _PREAMBLE = struct.Struct("<8sHH4x")
@@ -74,6 +75,8 @@ class RecordType(IntEnum):
     """JSON of the state of a link that has not changed; for those who begin to read here."""
     STANDING_HELLO = 4
     """The first line of the running probe of a node; as above."""
+    STANDING_FULL = 7
+    """The last full frame of a node that has sent none for long, behind its wall and monotonic time (STANDING_AT)."""
     LOST = 5
     """JSON: how many records the disk was too slow for."""
     NOTE = 6

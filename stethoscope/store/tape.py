@@ -101,8 +101,9 @@ class Tape:
             number = reel.recording.find_wall(wall)
             if number < len(reel.recording.entries):
                 entry = reel.recording.entries[number]
-                into = min(max(0.0, wall - float(entry["first_wall"])), float(entry["last_mono"] - entry["first_mono"]))
-                return min(max(0.0, float(entry["first_mono"]) + reel.shift_s + into), self.end)
+                into = min(wall - float(entry["first_wall"]), float(entry["last_mono"] - entry["first_mono"]))
+                least = float(reel.recording.entries[number - 1]["last_mono"]) + reel.shift_s if number else reel.start
+                return min(max(least, float(entry["first_mono"]) + reel.shift_s + into), self.end)
         return self.end
 
     def lead_in(self, t: float, least_s: float, records: int) -> float:

@@ -35,7 +35,7 @@ async def test_what_the_child_complains_about_is_said_in_its_own_words() -> None
 async def test_a_broken_scenario_is_broken_data(tmp_path: Path) -> None:
     scenario = tmp_path / "x.yaml"
     scenario.write_text("schema: stethoscope.scenario/1\nid: [\n")
-    with DemoFleet(scenario=str(scenario), start_at="0s", speed=1.0) as fleet, pytest.raises(DataError, match=r"x\.yaml"):
+    with DemoFleet(scenario=str(scenario), start_at="0s", speed=1.0) as fleet, pytest.raises(DataError, match="yaml"):
         await fleet.open_session()
 
 

@@ -98,7 +98,7 @@ def test_every_minute_tells_what_stands(tmp_path: Path) -> None:
     flagged = [number for number, entry in enumerate(recording.entries) if entry["flags"] & KEYFRAME]
     assert [float(recording.entries[number]["first_mono"]) for number in flagged] == [0.0, 60.0, 120.0]
     standing = [(record.type, record.node, record.mono) for record in next(recording.blocks(flagged[1]))]
-    assert standing[:2] == [(RecordType.STANDING_LINK, 1, 60.0), (RecordType.STANDING_HELLO, 0, 60.0)]
+    assert standing[:2] == [(RecordType.STANDING_HELLO, 0, 60.0), (RecordType.STANDING_LINK, 1, 60.0)]
 
 
 def test_a_ring_turns_to_the_next_segment(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_segments_of_one_recorder_follow_each_other(tmp_path: Path) -> None:
     assert played(tmp_path) == [(float(second), second) for second in range(20)]
     assert played(tmp_path, 15.5) == [(float(second), second) for second in range(16, 20)]
     assert (tape.end, tape.wall_span, {reel.take for reel in tape.reels}) == (19.0, (WALL, WALL + 19), {0})
-    assert [tape.at_wall(WALL + at) for at in (-9, 0, 3, 12, 12.5, 99)] == [0, 0, 3, 12, 13, 19]
+    assert [tape.at_wall(WALL + at) for at in (-9, 0, 3, 12, 12.5, 99)] == [0, 0, 3, 12, 12.5, 19]
 
 
 def test_another_start_of_the_recorder_begins_anew_at_its_wall_time(tmp_path: Path) -> None:
