@@ -54,7 +54,7 @@ def _look(source: SourceOptions, timeout: str, directories: list[Path]) -> Check
     from stethoscope.clock import SystemClock
     from stethoscope.session.check import check
     from stethoscope.session.open import open_session
-    from stethoscope.specs.condition import duration_s
+    from stethoscope.specs.duration import duration_s
 
     try:
         timeout_s = duration_s(timeout)

@@ -37,7 +37,7 @@ def command(
 
     from stethoscope.clock import SystemClock
     from stethoscope.session.session import Session
-    from stethoscope.specs.condition import duration_s
+    from stethoscope.specs.duration import duration_s
     from stethoscope.specs.metric import load_catalogue
 
     if source.replay is not None:

@@ -31,7 +31,7 @@ def parse_size(text: str) -> int:
 
 def ring_limits(age: str, size: str) -> RingLimits:
     """Return the limits that the options mean; UsageError when they mean none."""
-    from stethoscope.specs.condition import duration_s
+    from stethoscope.specs.duration import duration_s
     from stethoscope.store.ring import RingLimits
 
     try:

@@ -39,14 +39,14 @@ def command(
 
     from stethoscope.errors import UsageError
     from stethoscope.sim.scenarios import bundled, open_scenario
-    from stethoscope.specs.scenario import seconds
+    from stethoscope.specs.duration import duration_s
 
     if list_only:
         for name, path in bundled().items():
             click.echo(f"{name}\t{open_scenario(str(path)).title}")
         return 0
     try:
-        start_at_s = seconds(float(start_at) if start_at.replace(".", "", 1).isdecimal() else start_at)
+        start_at_s = duration_s(start_at)
     except ValueError as error:
         raise UsageError(f"--start-at: {error}") from error
     if start_at_s > LATEST_START_S:

@@ -14,7 +14,7 @@ from stethoscope.model.finding import Finding, Severity
 from stethoscope.model.frame import Frame, Link, LinkState
 from stethoscope.model.ids import node_of
 from stethoscope.model.metric import WIRE_REASONS, Metric, Scope
-from stethoscope.specs.condition import duration_s
+from stethoscope.specs.duration import duration_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from stethoscope.errors import DataError, did_you_mean
 from stethoscope.model.frame import LinkState
 from stethoscope.model.metric import REASON_WORDS, Kind, Metric, Reason, Scope
+from stethoscope.specs.duration import duration_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -32,9 +33,7 @@ TIER_S = {"fast": 5.0, "medium": 30.0, "slow": 60.0, "console": 5.0}
 MAX_WINDOW_S = 3600.0
 """Longest window that keeps samples: what a window costs in memory grows with it."""
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?")
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_PER = re.compile(r"(\d+(?:\.\d+)?)\s*/\s*(s|min|m|h|d)")
+_PER = re.compile(r"(\d+(?:\.\d+)?)\s*/\s*(s|m|h|d)")
 _KEYS = ("metric", "operator", "threshold", "window", "aggregate", "for", "missing", "peers", "link", "xid")
 _COMBINERS = ("all", "any", "not")
 
@@ -132,14 +131,6 @@ def scope_of(condition: Condition, catalogue: Mapping[str, Metric]) -> set[Scope
         if scope is not Scope.NODE:
             found.add(scope)
     return found
-
-
-def duration_s(value: Any) -> float:
-    """Return the seconds of `30s`, `5m`, `1h`, or of a plain number of seconds; ValueError for anything else."""
-    match = _DURATION.fullmatch(str(value).strip()) if not isinstance(value, bool) else None
-    if match is None:
-        raise ValueError(f'a time is written 30s, 5m or 1h, not "{value}"')
-    return float(match[1]) * _UNITS[match[2] or "s"]
 
 
 class ConditionReader:
@@ -244,7 +235,7 @@ class ConditionReader:
         if isinstance(value, str):
             per = _PER.fullmatch(value.strip())
             if per and per_second:
-                return float(per[1]) / _UNITS[per[2]]
+                return float(per[1]) / duration_s(f"1{per[2]}")
             if value in ("warn", "critical"):
                 level: float | None = getattr(metric, value)
                 if level is None:

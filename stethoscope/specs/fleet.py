@@ -15,6 +15,7 @@ import msgspec
 
 from stethoscope.errors import DataError, UsageError, did_you_mean
 from stethoscope.model import ids
+from stethoscope.specs.duration import duration_s
 from stethoscope.specs.load import Loaded, Spec, convert, load
 
 if TYPE_CHECKING:
@@ -28,10 +29,8 @@ LARGE_TICK_S = 5.0
 _TICK_RANGE_S = (0.2, 600.0)
 
 _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._:-]{0,251}[A-Za-z0-9_])?")
-_INTERVAL = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m)?")
 _PLACES = ("n", "rack", "pod")
 _PLACEHOLDER = re.compile(r"\{(n|rack|pod)\}")
-_UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0}
 
 Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
 
@@ -360,10 +359,7 @@ def _job_logs(loaded: Loaded, job_logs: str | list[str], *path: str) -> tuple[st
 
 def parse_interval(value: str | float) -> float:
     """Return the seconds of `2`, `2s`, `500ms` or `1m`; ValueError for anything else or out of 0.2 s to 10 m."""
-    match = _INTERVAL.fullmatch(str(value).strip())
-    if match is None:
-        raise ValueError(f'"{value}" is not an interval such as 2s, 500ms or 1m')
-    seconds = float(match[1]) * _UNIT_S[match[2] or "s"]
+    seconds = duration_s(value)
     low, high = _TICK_RANGE_S
     if not low <= seconds <= high:
         raise ValueError(f"an interval is from {low:g} s to {high:g} s, not {seconds:g} s")

@@ -6,7 +6,6 @@ its position and not a scenario in which nothing happens.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,6 +13,7 @@ import msgspec
 
 from stethoscope.errors import DataError, StethoscopeError, did_you_mean
 from stethoscope.model.ids import expand
+from stethoscope.specs.duration import duration_s
 from stethoscope.specs.load import Loaded, Spec, convert, load
 from stethoscope.specs.place import FleetShape, Place, place
 
@@ -27,8 +27,6 @@ Value = float | str | bool | None
 _Positive = Annotated[float, msgspec.Meta(gt=0)]
 _Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 _Time = float | str
-_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "ms": 0.001}
-_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,18 +235,6 @@ def read_scenario(loaded: Loaded, words: Vocabulary) -> Scenario:
     )
 
 
-def seconds(value: float | str) -> float:
-    """Return a duration such as `20m`, `90s`, `1h`, `1.5` in seconds; ValueError for anything else."""
-    if not isinstance(value, str):
-        if value < 0:
-            raise ValueError(f"{value:g} is negative")
-        return float(value)
-    match = _DURATION.fullmatch(value.strip())
-    if match is None:
-        raise ValueError(f'"{value}" is not a duration such as 90s, 20m or 1h')
-    return float(match[1]) * _UNITS[match[2]]
-
-
 def _job(loaded: Loaded, form: _JobForm, number: int, nodes: Mapping[str, int]) -> Job:
     shares = form.shares
     if abs(shares.compute + shares.comm + shares.data + shares.other - 1) > 0.005:
@@ -284,7 +270,7 @@ class _Events:
 
     def seconds(self, value: float | str, *path: str | int) -> float:
         try:
-            return seconds(value)
+            return duration_s(value)
         except ValueError as error:
             raise self._loaded.error(str(error), *path) from error
 
@@ -374,4 +360,4 @@ def _known_words(word: str, known: Collection[str]) -> str:
 
 
 def _seconds_of(param: Param, value: Value) -> Value:
-    return seconds(value) if param.unit == "s" and isinstance(value, str) else value
+    return duration_s(value) if param.unit == "s" and isinstance(value, str) else value

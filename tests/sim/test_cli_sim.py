@@ -104,7 +104,7 @@ def test_the_bundled_scenarios_are_listed() -> None:
     ("arguments", "message"),
     [
         (["--start-at", "99999h"], "--start-at: a fleet starts within 100h of scenario time"),
-        (["--start-at", "nan"], '--start-at: "nan" is not a duration such as 90s, 20m or 1h'),
+        (["--start-at", "nan"], '--start-at: "nan" is not a duration such as 30s, 5m or 1h30m'),
         (["--speed", "nan"], "--speed: from 0.1 to 60"),
         (["--speed", "inf"], "--speed: from 0.1 to 60"),
         (["--speed", "0"], "--speed: from 0.1 to 60"),

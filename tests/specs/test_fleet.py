@@ -126,7 +126,7 @@ def test_from_hosts() -> None:
         ),
         (
             "schema: stethoscope.fleet/1\nhosts:\n  n1: {interval: 2h}\n",
-            'fleet.yaml:3:18: "2h" is not an interval such as 2s, 500ms or 1m',
+            'fleet.yaml:3:18: an interval is from 0.2 s to 600 s, not 7200 s',
         ),
         (
             "schema: stethoscope.fleet/1\ngroups:\n  g: {nodes: 'n[1-'}\n",
@@ -153,14 +153,14 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         read_fleet(tmp_path / "none.yaml")
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("2", 2.0), (2.5, 2.5), ("2s", 2.0), ("500ms", 0.5), ("1 m", 60.0)])
+@pytest.mark.parametrize(("text", "seconds"), [("2", 2.0), (2.5, 2.5), ("2s", 2.0), ("500ms", 0.5), ("1m", 60.0)])
 def test_intervals(text: str | float, seconds: float) -> None:
     assert parse_interval(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "fast", "-1", "0", "11m", "1h", "nan", "1e9"])
 def test_no_intervals(text: str) -> None:
-    with pytest.raises(ValueError, match="interval"):
+    with pytest.raises(ValueError, match=r"interval|duration"):
         parse_interval(text)
 
 
