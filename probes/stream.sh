@@ -97,9 +97,11 @@ leave() {
   trap '' HUP INT TERM
   kill $beat_pid $smi_pid
   echo "@${1:-leave}"
-  # Who reads the node may wait for a file for ever: the first process then ends without it.
+  # Who reads the node may wait for a file for ever: the first process, if it is still there, then ends without it.
   sleep 1 3<&- >/dev/null
-  kill $$
+  read -r line </proc/self/stat
+  set -- ${line##*) }
+  [ "$2" = $$ ] && kill $$
   exit 0
 }
 
@@ -354,16 +356,33 @@ consume() {
       look_at_clock
       look_at_wall
       put bye stop
-      exit 0
+      break
       ;;
-    @leave) exit 0 ;;
+    @leave) break ;;
     '@smi '*) take_state "${line#* }" ;;
     ?*) take_row "$line" ;;
     esac
   done
+  # Some shells wait for both ends of a pipe.
+  kill -USR1 $$
 }
 
-trap 'kill $consumer; exit 0' HUP INT TERM
+# Ends what reads the node together with what it waits for.
+end_reader() {
+  family=" $consumer "
+  for round in children grandchildren; do
+    for entry in /proc/[0-9]*; do
+      read -r line <"$entry/stat" || continue
+      set -- ${line##*) }
+      case $family in *" $2 "*) family="$family${entry#/proc/} " ;; esac
+    done
+  done
+  kill $family
+  exit 0
+}
+
+trap end_reader HUP INT TERM
+trap 'exit 0' USR1
 listen | consume 3<&- &
 consumer=$!
 exec 3<&- >/dev/null

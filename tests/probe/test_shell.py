@@ -296,6 +296,19 @@ def test_a_hang_is_said_after_five_seconds_and_is_not_doubled(begin: Begin, fake
 
 
 @pytest.mark.parametrize("name", SHELLS)
+def test_a_file_that_never_answers_does_not_hold_it(name: str, begin: Begin, fake: FakeSmi, tree: Tree) -> None:
+    probe = begin(name)
+    probe.gpus()
+    place = tree.root / "sys/class/infiniband/mlx5_2/ports/1/rate"
+    os.mkfifo(place.with_name("new"))
+    place.with_name("new").replace(place)
+    time.sleep(0.5)
+    probe.close_input()
+    assert probe.process.wait(2) == 0
+    assert wait_for(lambda: not probe.processes(), 0.5)
+
+
+@pytest.mark.parametrize("name", SHELLS)
 @pytest.mark.parametrize("how", ["eof", "HUP", "TERM", "KILL", "reader gone"])
 def test_nothing_is_left(name: str, how: str, begin: Begin, fake: FakeSmi) -> None:
     probe = begin(name, tick_s=5)
