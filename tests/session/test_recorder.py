@@ -7,9 +7,8 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
-
-import pytest
 
 from stethoscope.clock import FixedClock, SystemClock
 from stethoscope.model.frame import Frame, Link, LinkState
@@ -22,7 +21,7 @@ from stethoscope.store.tape import open_tape
 from tests.store.made import Fleet
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    import pytest
 
     from stethoscope.store.writer import Output
 
@@ -160,8 +159,10 @@ def test_a_real_limit_of_the_file_size(tmp_path: Path) -> None:
 import os, resource, signal, time
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, {resource.RLIM_INFINITY}))
+from pathlib import Path
 from tests.session.test_recorder import *
-recorder = Recorder(Fleet(), SystemClock(), FileOutlet(__import__("pathlib").Path({str(tmp_path / "a.sthr")!r})), flush_s=0.01)
+outlet = FileOutlet(Path({str(tmp_path / "a.sthr")!r}))
+recorder = Recorder(Fleet(), SystemClock(), outlet, flush_s=0.01)
 recorder.start()
 while recorder.failure is None:
     recorder.on_frame(frame(os.urandom(1000)))
@@ -177,7 +178,7 @@ recorder.stop()
 
 
 def test_a_directory_that_cannot_be_written_is_a_notice() -> None:
-    recorder = Recorder(Fleet(), SystemClock(), RingOutlet(__import__("pathlib").Path("/proc/none")))
+    recorder = Recorder(Fleet(), SystemClock(), RingOutlet(Path("/proc/none")))
     recorder.start()
     recorder.on_frame(frame(b"x"))
     recorder.stop()

@@ -100,7 +100,10 @@ def test_cut_anywhere_it_opens_up_to_the_cut(tmp_path: Path) -> None:
         try:
             recording, records = read(path)
         except DataError as error:
-            assert complete == 0, error
+            refused = str(error)
+            recording, records = None, []
+        if recording is None:
+            assert complete == 0, refused
             continue
         assert seconds_of(records) == list(range(complete))
         if ends[0] < size < ends[-1] and size not in ends:

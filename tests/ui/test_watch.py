@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_alone_it_watches_this_machine() -> None:
-    with Terminal(["-m", "stethoscope"], columns=100) as terminal:
+def test_alone_it_watches_this_machine(tmp_path: Path) -> None:
+    with Terminal(["-m", "stethoscope"], columns=100, HOME=str(tmp_path)) as terminal:
         terminal.wait("1 node")
         terminal.wait("live")
         terminal.send("q")

@@ -115,10 +115,10 @@ def top_line(
 
 
 def _replay_line(assessment: Assessment, counts: Counts, marks: tuple[Row, Row], cells: int, glyphs: Glyphs) -> Row:
-    for mark in marks:
-        left = (Span(" "), *_wide_counts(assessment, counts, glyphs))
-        if row_width((*left, *mark)) + 2 <= cells:
-            return spread(left, mark, cells)
+    wide = (Span(" "), *_wide_counts(assessment, counts, glyphs))
+    for mark in marks if cells >= _NARROW else ():
+        if row_width((*wide, *mark)) + 2 <= cells:
+            return spread(wide, mark, cells)
     short = (Span(" "), *_short_counts(assessment, counts, glyphs))
     # The mark is never cut: what is seen here is not now.
     while len(short) > 2 and row_width((*short, *marks[1])) + 1 > cells:
