@@ -1,8 +1,8 @@
 """One block of the probe in sh (probes/stream.sh) to the message that the probe in Python would have sent.
 
 A block begins with `@hello`, `@full`, `@event` or `@bye`, its sequence number, the node's uptime and its wall clock,
-and ends with `@end` and the number again. It stands for itself: what a share of time needs of the reading before is in it. What
-comes out is not cleaned; parse.stream does that for both probes alike.
+and ends with `@end` and the number again. It stands for itself: what a share of time needs of the reading before is in
+it. What comes out is not cleaned; parse.stream does that for both probes alike.
 """
 
 from __future__ import annotations

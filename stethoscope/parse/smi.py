@@ -72,8 +72,10 @@ def read(state: str, said: str, fields: str, rows: list[str], *, no_gpus: bool) 
     parsed = {}
     for row in rows:
         cells = [cell.strip() for cell in row.split(",")]
-        if len(cells) == len(names) and cells[0].isascii() and cells[0].isdigit() and len(cells[0]) < 4:
-            parsed[int(cells[0])] = dict(zip(names, cells, strict=True))
+        if cells[0].isascii() and cells[0].isdigit() and len(cells[0]) < 4:
+            # A row that is damaged still tells that the GPU is there.
+            whole = len(cells) == len(names)
+            parsed[int(cells[0])] = dict(zip(names, cells, strict=True)) if whole else {}
     reading = Reading()
     kind, _, stuck = state.partition(" ")
     lost = _lost(said)
@@ -82,6 +84,8 @@ def read(state: str, said: str, fields: str, rows: list[str], *, no_gpus: bool) 
         identity = _identity(index, cells_of)
         reading.gpus.append(identity)
         values = _values(cells_of)
+        if not cells_of:
+            values = dict.fromkeys(values, "error")
         if lost and identity.pci == lost:
             values = _broken(values, "lost", _LOST)
         for metric, value in values.items():

@@ -48,8 +48,12 @@ def test_a_cell_is_a_number_or_its_reason(cell: str, value: int | str) -> None:
     assert read(f"3, a, b, c, {cell}, 1.0, 2, 0x0").gpu["gpu_sm_clock"] == [value]
 
 
-def test_rows_with_too_few_cells_or_a_comma_in_a_name_are_left_out() -> None:
-    assert read("0, a, b", "1, a, b, c, d, e, f, g, h", "x, a, b, c, 1, 2, 3, 0x0", ROW).gpus[0].index == 0
+def test_a_damaged_row_is_a_gpu_without_values_and_no_lost_one() -> None:
+    reading = read(ROW, "1, a, b", "2, a, b, c, d, e, f, g, h", "x, a, b, c, 1, 2, 3, 0x0")
+    assert [gpu.index for gpu in reading.gpus] == [0, 1, 2]
+    assert reading.gpu["gpu_sm_clock"] == [345, "error", "error"]
+    assert reading.gpu["gpu_handle_error"] == [0, "error", "error"]
+    assert reading.node["gpu_count"] == 1
 
 
 def test_old_rows_tell_which_gpus_there_are_and_nothing_more() -> None:

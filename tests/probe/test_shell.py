@@ -264,8 +264,9 @@ def test_what_else_it_prints_spoils_no_row(begin: Begin, fake: FakeSmi) -> None:
 def test_rows_that_are_broken_cost_only_themselves(begin: Begin, fake: FakeSmi) -> None:
     fake.set(gpus=[h100(0), h100(1, name="a, b"), h100(2, uuid="\x1b[31mred"), h100(70)])
     frame = begin().gpus()
-    assert [gpu.index for gpu in frame.gpus] == [0, 2, 70]
-    assert frame.gpus[1].uuid == "red"
+    assert [gpu.index for gpu in frame.gpus] == [0, 1, 2, 70]
+    assert frame.gpus[2].uuid == "red"
+    assert frame.gpu["gpu_sm_clock"] == [1980, "error", 1980, 1980]
 
 
 def test_without_nvidia_smi(begin: Begin, tree: Tree) -> None:
