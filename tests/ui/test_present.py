@@ -456,3 +456,16 @@ def test_findings_at_several_places_are_named_by_their_nodes() -> None:
         "leaf",
     ]
     assert assessment.nodes.tolist() == [Level.WARNING, Level.WARNING, Level.PLANNED, Level.NORMAL]
+
+
+def test_a_node_that_cannot_be_read_shows_why_and_no_table_of_reasons() -> None:
+    why = Link(LinkState.REFUSED, WALL - 95, "10.0.0.7:22 refuses connections", next_try=WALL + 12, attempts=4)
+    snapshot = fleet(nodes=2, lost=["gpu-002"], links={"gpu-002": why})
+    rows = [plain(row).rstrip() for row in node_rows(assess(snapshot, MONO), snapshot.nodes[1], WALL, 80, UNICODE)]
+    assert rows[:4] == [
+        " Link and identity",
+        "   link        refused since 2026-03-14T02:12:32Z",
+        "               10.0.0.7:22 refuses connections",
+        "               next try in 12 s, after 4 attempts",
+    ]
+    assert not any("unreachable" in row for row in rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -96,6 +97,9 @@ def node_rows(assessment: Assessment, node: Node, wall: float, cells: int, glyph
             rows.append(
                 (Span(f" {glyphs.level(Level.MISSING)} ", Tone.MISSING), Span(f"{note_title(what)}: {why}", Tone.PLAIN))
             )
+    if not _has_values(assessment, node):
+        # A table of nothing but reasons says no more than the link does.
+        return _joined(rows + _identity(node, wall, cells, glyphs) + _log(assessment.snapshot, node, cells, glyphs))
     if node.gpus:
         names = [str(gpu.index) for gpu in node.gpus]
         rows += _table(assessment, node, Scope.GPU, "GPUs", names, cells, glyphs)
@@ -105,7 +109,19 @@ def node_rows(assessment: Assessment, node: Node, wall: float, cells: int, glyph
     rows += _host(assessment, node, cells, glyphs)
     rows += _log(assessment.snapshot, node, cells, glyphs)
     rows += _identity(node, wall, cells, glyphs)
+    return _joined(rows)
+
+
+def _joined(rows: list[Row]) -> list[Row]:
     return rows[1:] if rows and rows[0] == () else rows
+
+
+def _has_values(assessment: Assessment, node: Node) -> bool:
+    """Tell whether anything was read on the node itself, whatever it was."""
+    table = assessment.snapshot.tables[Scope.NODE]
+    own = [table.index[name] for name in table.metrics if assessment.snapshot.catalogue[name].tier != "console"]
+    reasons = table.reasons[own, node.index]
+    return not np.isin(reasons, (Reason.UNREACHABLE, Reason.WAITING)).all()
 
 
 def _heading(title: str, words: str) -> list[Row]:
@@ -141,8 +157,6 @@ def _table(
 
 
 def _wrapped(text: str, cells: int, tone: Tone) -> list[Row]:
-    from textwrap import wrap
-
     return [(Span(f"   {line}", tone),) for line in wrap(text, max(20, cells - 6))]
 
 
@@ -270,7 +284,7 @@ def _identity(node: Node, wall: float, cells: int, glyphs: Glyphs) -> list[Row]:
     link = node.link
     lines = [("link", f"{link.state.value} since {iso(link.since)}")]
     if link.detail:
-        lines.append(("", link.detail))
+        lines += [("", line) for line in wrap(link.detail, max(20, cells - 17))]
     if not link.verified:
         lines.append(("", "the host key was not verified"))
     if link.next_try is not None:
