@@ -72,8 +72,9 @@ class FakeSource:
             raise self.fails
         for turn in itertools.count():
             for name in self.flapping:
-                state = LinkState.UNREACHABLE if turn % 11 == 0 else LinkState.CONNECTING
-                sink.on_link(name, Link(state, since=self.clock.wall(), detail="no answer" * (turn % 11 == 0)))
+                failed = turn % 60 < 30
+                state = LinkState.UNREACHABLE if failed else LinkState.CONNECTING
+                sink.on_link(name, Link(state, since=self.clock.wall(), detail="no answer" * failed))
             # The clock of the test runs ten times faster than that of the machine.
             await asyncio.sleep(0.01)
             self.clock.advance(0.1)
