@@ -199,6 +199,8 @@ take_row() {
   case $index in *[!0-9]* | ????*) said=${said:-$1} && return ;; esac
   if [ "$index" -le "$row_index" ]; then
     whole=$rows whole_count=$row_count rows= row_count=0
+    # A GPU that is lost does not tell its name any more.
+    first_rows=${first_rows:-$whole}
   fi
   rows="$rows$1$end_of_line" row_index=$index row_count=$((row_count + 1))
   look_at_clock
@@ -210,7 +212,7 @@ take_state() {
   case $1 in
   'fields '*)
     # The columns of rows from before may have been others.
-    [ "$fields" = "${1#* }" ] || rows='' whole='' row_count=0 whole_count=0
+    [ "$fields" = "${1#* }" ] || rows='' whole='' row_count=0 whole_count=0 first_rows=''
     fields=${1#* } row_index=-1
     ;;
   start) smi=start heard= started=$now said= stuck_pid= ;;
@@ -259,7 +261,8 @@ report() {
 @smi $state $stuck_pid
 @said $said
 @fields $fields
-@rows
+@first
+$first_rows@rows
 $shown@ports
 $ports@host
 $host
@@ -330,7 +333,7 @@ report_log() {
 consume() {
   trap - HUP INT TERM
   seq=0 reported=0 row_index=-1 row_count=0 whole_count=0 smi=start heard= log_read=-1000 log_seen= log=
-  rows= whole= said= stuck_pid= fields= host= ports_seen= pci_seen= log_note=
+  rows= whole= first_rows= said= stuck_pid= fields= host= ports_seen= pci_seen= log_note=
   look_at_clock
   look_at_wall
   started=$now kernel= node= boot_id=

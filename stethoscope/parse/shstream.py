@@ -197,6 +197,7 @@ def _full(seq: int, mono: float, wall: float, sections: dict[str, list[str]]) ->
         _said(sections, "said"),
         _said(sections, "fields"),
         sections.get("rows", [""])[1:],
+        first=sections.get("first", [""])[1:],
         no_gpus=node["gpu_count_pci"] == 0,
     )
     node.update(reading.node)

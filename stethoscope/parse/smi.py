@@ -61,33 +61,37 @@ class Reading:
     notes: dict[str, str] = field(default_factory=dict)
 
 
-def read(state: str, said: str, fields: str, rows: list[str], *, no_gpus: bool) -> Reading:
+def read(
+    state: str, said: str, fields: str, rows: list[str], *, first: list[str] | None = None, no_gpus: bool
+) -> Reading:
     """Return what the rows mean.
 
     `state` is how nvidia-smi stands: `ok`, `starting`, `ended`, `absent`, or `hung` with the process id of one that is
     stuck; unless it is `ok`, rows are old, and only tell which GPUs there are. `said` is what it said instead of a
-    row, `no_gpus` that the PCI bus shows none.
+    row, `first` the first rows, which have the identity of a GPU that was lost since, `no_gpus` that the PCI bus shows
+    none.
     """
     names = fields.split(",")
-    parsed = {}
-    for row in rows:
-        cells = [cell.strip() for cell in row.split(",")]
-        if cells[0].isascii() and cells[0].isdigit() and len(cells[0]) < 4:
-            # A row that is damaged still tells that the GPU is there.
-            whole = len(cells) == len(names)
-            parsed[int(cells[0])] = dict(zip(names, cells, strict=True)) if whole else {}
+    parsed = _cells(rows, names)
+    known = {index: _identity(index, cells) for index, cells in _cells(first or [], names).items()}
     reading = Reading()
     kind, _, stuck = state.partition(" ")
     lost = _lost(said)
+    if lost:
+        for index, identity in known.items():
+            if identity.pci == lost:
+                parsed.setdefault(index, {})
     columns: dict[str, list[Cell]] = {}
-    for index, cells_of in sorted(parsed.items()):
-        identity = _identity(index, cells_of)
+    for index, cells in sorted(parsed.items()):
+        identity = _identity(index, cells)
+        if not identity.uuid or not identity.pci:
+            identity = known.get(index, identity)
         reading.gpus.append(identity)
-        values = _values(cells_of)
-        if not cells_of:
-            values = dict.fromkeys(values, "error")
+        values = _values(cells)
         if lost and identity.pci == lost:
             values = _broken(values, "lost", _LOST)
+        elif not cells:
+            values = dict.fromkeys(values, "error")
         for metric, value in values.items():
             columns.setdefault(metric, []).append(value)
     reading.gpu = columns
@@ -111,6 +115,16 @@ def read(state: str, said: str, fields: str, rows: list[str], *, no_gpus: bool) 
         for metric, column in columns.items():
             column[position] = (_LOST if metric == "gpu_handle_error" else "lost") if gone else word
     return reading
+
+
+def _cells(rows: list[str], names: list[str]) -> dict[int, dict[str, str]]:
+    """Return the cells of each GPU by the names of the fields; of a row that is damaged only that the GPU is there."""
+    found = {}
+    for row in rows:
+        cells = [cell.strip() for cell in row.split(",")]
+        if cells[0].isascii() and cells[0].isdigit() and len(cells[0]) < 4:
+            found[int(cells[0])] = dict(zip(names, cells, strict=True)) if len(cells) == len(names) else {}
+    return found
 
 
 def _trouble(kind: str, said: str) -> tuple[str, str]:

@@ -79,11 +79,23 @@ def test_a_lost_gpu_while_the_others_go_on() -> None:
     assert (reading.node["gpu_count"], reading.notes["nvml"]) == (1, said)
 
 
+def test_a_lost_gpu_keeps_its_identity_and_its_place() -> None:
+    lost = "0, [GPU is lost], [GPU is lost], [GPU is lost], [GPU is lost], [GPU is lost], [GPU is lost], [GPU is lost]"
+    reading = smi.read("ok", "", FIELDS, [lost], first=[ROW], no_gpus=False)
+    assert reading.gpus == read(ROW).gpus
+    assert reading.gpu["gpu_sm_clock"] == ["lost"]
+    other = "1, a, b, 00000000:20:00.0, 345, 1.0, 2, 0x0"
+    said = "Unable to determine the device handle for GPU 0000:19:00.0: GPU is lost"
+    reading = smi.read("ok", said, FIELDS, [other], first=[ROW, other], no_gpus=False)
+    assert [gpu.pci for gpu in reading.gpus] == ["0000:19:00.0", "0000:20:00.0"]
+    assert reading.gpu["gpu_handle_error"] == [15, 0]
+
+
 @given(st.text(), st.text(), st.text(), st.lists(st.text()), st.booleans())
 def test_whatever_it_prints_is_numbers_and_known_words(
     state: str, said: str, fields: str, rows: list[str], no_gpus: bool
 ) -> None:
-    check(smi.read(state, said, fields, rows, no_gpus=no_gpus))
+    check(smi.read(state, said, fields, rows, first=rows[:1], no_gpus=no_gpus))
 
 
 @given(st.lists(st.text(alphabet="0123456789abcx[]/N!. -,\x1b", max_size=80)), st.sampled_from(["ok", "ended", "hung"]))

@@ -269,6 +269,17 @@ def test_rows_that_are_broken_cost_only_themselves(begin: Begin, fake: FakeSmi) 
     assert frame.gpu["gpu_sm_clock"] == [1980, "error", 1980, 1980]
 
 
+def test_a_gpu_lost_while_running_keeps_its_identity(begin: Begin, fake: FakeSmi) -> None:
+    probe = begin()
+    known = probe.gpus().gpus
+    probe.gpus()
+    lost = h100(3, **dict.fromkeys((n.replace(".", "__") for n in FIELDS if n != "index"), "[GPU is lost]"))
+    fake.set(gpus=[lost if index == 3 else h100(index) for index in range(8)])
+    frame = probe.full(lambda frame: frame.gpu["gpu_handle_error"][3])
+    assert frame.gpus == known
+    assert (column(frame, 3)["gpu_temp"], frame.node["gpu_count"]) == ("lost", 7)
+
+
 def test_without_nvidia_smi(begin: Begin, tree: Tree) -> None:
     frame = begin().full(lambda frame: frame.notes.get("nvml") != "starting")
     assert (frame.notes["nvml"], frame.node["gpu_count"], frame.node["gpu_count_pci"]) == ("no nvidia-smi", "error", 8)
