@@ -40,6 +40,7 @@ def command() -> None:
 @click.option("--list", "list_file", metavar="FILE", help="File with names or node sets.")
 @click.option("--ibnetdiscover", metavar="FILE", multiple=True, help="Its output: leaf and rail of each port.")
 @click.option("--iblinkinfo", metavar="FILE", multiple=True, help="Its output: leaf and rail of each port.")
+@click.option("--guids", metavar="FILE", help="Host and adapter of each GUID, where descriptions do not say them.")
 @click.option("--slurm-via", metavar="HOST", help="Run Slurm's commands there, as user@host:port.")
 @click.option("--user", metavar="NAME", help="User to log in there as.")
 @click.option("--identity", metavar="FILE", help="Private key to offer first.")
@@ -59,6 +60,7 @@ def init(
     list_file: str | None,
     ibnetdiscover: tuple[str, ...],
     iblinkinfo: tuple[str, ...],
+    guids: str | None,
     slurm_via: str | None,
     user: str | None,
     identity: str | None,
@@ -90,6 +92,7 @@ def init(
         partition=partition,
         topology=topology,
         fabric=(*ibnetdiscover, *iblinkinfo),
+        guids=guids,
         name=name,
         slurm_via=slurm_via,
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from stethoscope.collect.groups import clustershell_group, clustershell_names, split_set
 from stethoscope.errors import DataError, UsageError
 from stethoscope.model import ids
-from stethoscope.parse.ibnet import Fabric, device_name, read_fabric
+from stethoscope.parse.ibnet import Fabric, device_name, named, read_fabric, read_guids
 from stethoscope.parse.slurm_topology import Topology, read_topology
 from stethoscope.session.resolve import Asked, open_slurm
 from stethoscope.specs.fleet import Fleet, SlurmLogin, fleet_of, login_node
@@ -37,6 +37,8 @@ class Wanted:
     topology: str | None = None
     fabric: tuple[str, ...] = ()
     """Outputs of ibnetdiscover or iblinkinfo."""
+    guids: str | None = None
+    """File that says which GUID is which adapter of which host, for fabrics whose descriptions do not."""
     name: str | None = None
     slurm_via: str | None = None
 
@@ -58,10 +60,14 @@ def make(wanted: Wanted, asked: Asked, adapt: Callable[[FleetNode], FleetNode]) 
         raise UsageError("that names no node")
     if wanted.topology is not None:
         _stand(plan, read_topology(_read(wanted.topology), wanted.topology), remarks)
+    guids = read_guids(_read(wanted.guids)) if wanted.guids is not None else {}
+    if wanted.guids is not None and not guids:
+        raise DataError("names no GUID: write what `grep . /sys/class/infiniband/*/*_guid` says", where=wanted.guids)
     for path in wanted.fabric:
-        fabric = read_fabric(_read(path))
+        fabric = named(read_fabric(_read(path)), guids)
         if not fabric.cables:
-            raise DataError("names no cable between a host and a switch", where=path)
+            hint = "; its adapters have no host names: give their --guids" if fabric.unnamed else ""
+            raise DataError(f"names no cable between a host and a switch{hint}", where=path)
         _plug(plan, fabric, path, remarks)
     text = fleet_text(plan)
     fleet = fleet_of(loads(text, "the fleet file"))
@@ -218,7 +224,7 @@ def _plug(plan: Plan, fabric: Fabric, path: str, remarks: list[str]) -> None:
         remarks.append(f"{path}: {ids.fold(sorted(nameless))}: descriptions without the adapter's name are left out")
     if fabric.unnamed:
         remarks.append(
-            f"{path}: {fabric.unnamed:,} ports have a description without a host (is rdma-ndd running there?)"
+            f"{path}: {len(fabric.unnamed):,} ports have no host in their description: give --guids, or start rdma-ndd"
         )
     if foreign:
         remarks.append(f"{path}: {len(foreign):,} hosts there are not of this fleet")

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stethoscope.parse.ibnet import Cable, device_name, host_of, read_fabric, switch_name
+from stethoscope.parse.ibnet import (
+    Cable,
+    Unnamed,
+    device_name,
+    host_of,
+    named,
+    read_fabric,
+    read_guids,
+    switch_name,
+)
 
 DISCOVER = """\
 vendid=0x0
@@ -60,7 +69,8 @@ def test_ibnetdiscover() -> None:
         Cable("gpu001", "mlx5_1", 1, "leaf2", 1),
         Cable("gpu002", "HCA-4", 2, "leaf-07", 9),
     )
-    assert (read.unnamed, read.lost) == (1, 0)
+    assert read.unnamed == (Unnamed("0000000000100006", 1, "leaf2", 2),)
+    assert read.lost == 0
     assert read.switches == ("leaf-07", "leaf2", "spine1")
 
 
@@ -72,6 +82,17 @@ def test_ibnetdiscover_by_ports() -> None:
 @pytest.mark.parametrize("text", [GROUPED, LINES])
 def test_iblinkinfo(text: str) -> None:
     assert read_fabric(text).cables == (Cable("gpu008", "mlx5_1", 1, "leaf2", 8),)
+
+
+def test_adapters_without_a_name_are_found_by_their_guid() -> None:
+    guids = read_guids(
+        "gpu003: /sys/class/infiniband/mlx5_6/node_guid:0000:0000:0010:0006\n"
+        "gpu004: mlx5_0/node_guid:0000:0000:0010:00FF\njunk\nx: mlx5_0/node_guid:12\n"
+    )
+    assert guids == {"0000000000100006": ("gpu003", "mlx5_6"), "00000000001000ff": ("gpu004", "mlx5_0")}
+    read = named(read_fabric(DISCOVER), guids)
+    assert Cable("gpu003", "mlx5_6", 1, "leaf2", 2) in read.cables
+    assert read.unnamed == ()
 
 
 def test_descriptions() -> None:
