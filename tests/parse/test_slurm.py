@@ -177,9 +177,7 @@ def test_the_last_signature_of_a_reason_is_slurms() -> None:
 
 
 def test_escape_codes_do_not_come_through() -> None:
-    read = read_scontrol(
-        "NodeName=n1 State=DOWN Reason=\x1b[31mred\x1b]0;title\x07\u202e [root@2026-03-14T02:14:07]\n"
-    )
+    read = read_scontrol("NodeName=n1 State=DOWN Reason=\x1b[31mred\x1b]0;title\x07\u202e [root@2026-03-14T02:14:07]\n")
     assert read.nodes[0].reason == "red"
 
 
