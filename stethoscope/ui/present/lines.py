@@ -207,14 +207,14 @@ def legend_line(grid: FleetGrid, cells: int) -> Row:
 
 
 def unseen_line(assessment: Assessment, cells: int, glyphs: Glyphs) -> Row | None:
-    """Return what cannot be seen on live nodes, most frequent first, or None when all can be."""
+    """Return what cannot be seen of the scheduler and on live nodes, most frequent first, or None when all can be."""
     notes: Counter[tuple[str, str]] = Counter()
     for node in assessment.snapshot.nodes:
         if assessment.ages[node.index] is Level.NORMAL:
             notes.update((what, why) for what, why in node.notes.items() if not why.startswith("hung"))
-    if not notes:
+    parts = [f"Slurm not seen: {assessment.snapshot.scheduler_note}"] if assessment.snapshot.scheduler_note else []
+    if not notes and not parts:
         return None
-    parts = []
     for (what, why), nodes in notes.most_common(3):
         many = f" on {nodes:,} nodes" if len(assessment.snapshot.nodes) > 1 else ""
         parts.append(f"{note_title(what)} not seen{many}: {why}")
