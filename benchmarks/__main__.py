@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("startup", "fold", "rules", "links")
+NAMES = ("startup", "fold", "rules", "links", "recordings")
 
 
 def main() -> int:

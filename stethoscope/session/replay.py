@@ -24,12 +24,11 @@ SPEEDS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 STEP_S = 0.05
 SLICE_S = 0.04
 """The longest time that playing takes from the console at once."""
-RECORDS = 40_000
-"""Records that are played again before a place that was jumped to, so that windows of rules are filled: some seconds of
-work. Checks, which are asked once, take CHECK_RECORDS."""
-CHECK_RECORDS = 200_000
-CHECK_LEAD_S = 675.0
-"""A check plays so much before its moment at least, where it was recorded: the windows of most rules."""
+RECORDS, MOST_S = 8_000, 195.0
+"""Records and seconds that are played again before a place that was jumped to, beyond what is needed, so that windows
+of rules are filled: a second or two of work."""
+CHECK_LEAD_S, CHECK_RECORDS, CHECK_MOST_S = 195.0, 40_000, 735.0
+"""The same for a check, which is asked once: windows of two minutes at least, of eleven where that takes seconds."""
 
 _TIME = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d+)?))?", re.ASCII)
 
@@ -116,7 +115,7 @@ class ReplaySession:
         """Go to second `t` of the tape: forward by playing fast, back or far ahead by starting again before it."""
         goal = max(0.0, min(t, self.tape.end))
         self._hold()
-        lead_in = self.tape.lead_in(goal, LEAD_S, RECORDS)
+        lead_in = self.tape.lead_in(goal, LEAD_S, RECORDS, MOST_S)
         if goal < self._player.t or lead_in > self._player.t:
             self._player.begin(lead_in)
         self._goal, self._until_change = goal, False
@@ -174,7 +173,7 @@ class ReplaySession:
 def check_recording(tape: Tape, make: MakeSession, at: float) -> CheckResult:
     """Return what the rules find at second `at` of `tape`, with windows as long as the recording allows."""
     player = Player(tape, make)
-    player.begin(tape.lead_in(at, CHECK_LEAD_S, CHECK_RECORDS))
+    player.begin(tape.lead_in(at, CHECK_LEAD_S, CHECK_RECORDS, CHECK_MOST_S))
     player.play(at)
     snapshot = player.session.evaluate()
     return CheckResult(

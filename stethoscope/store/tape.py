@@ -7,6 +7,7 @@ recorders ran at once the one that began first is taken, and the other from wher
 from __future__ import annotations
 
 import bisect
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -106,9 +107,9 @@ class Tape:
                 return min(max(least, float(entry["first_mono"]) + reel.shift_s + into), self.end)
         return self.end
 
-    def lead_in(self, t: float, least_s: float, records: int) -> float:
+    def lead_in(self, t: float, least_s: float, records: int, most_s: float = math.inf) -> float:
         """Return from which second to play so that at `t` all is known: a keyframe at least `least_s` before, and as
-        much more as is in `records` records; the start of the stretch when that is nearer."""
+        much more as is in `records` records or `most_s`; the start of the stretch when that is nearer."""
         found = 0.0
         for reel in reversed([reel for reel in self.reels if reel.start <= t]):
             take, entries = reel.take, reel.recording.entries
@@ -118,7 +119,7 @@ class Tape:
                 records -= int(entries["records"][number])
                 if entries["flags"][number] & KEYFRAME and t - start >= least_s:
                     found = start
-                    if records <= 0:
+                    if records <= 0 or t - start >= most_s:
                         return found
             index = self.reels.index(reel)
             if index == 0 or self.reels[index - 1].take != take:

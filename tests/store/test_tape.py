@@ -66,6 +66,7 @@ def test_the_lead_in_begins_where_all_links_are_told(tmp_path: Path) -> None:
     assert [tape.lead_in(t, 75, 0) for t in (10, 75, 200, 650, 1199)] == [0, 0, 120, 540, 1080]
     assert tape.lead_in(1199, 75, 300) == 900
     assert tape.lead_in(1199, 75, 10**9) == 0
+    assert tape.lead_in(1199, 75, 10**9, 200) == 960
 
 
 def test_a_directory_without_a_recording(tmp_path: Path) -> None:
