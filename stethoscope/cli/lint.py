@@ -34,6 +34,6 @@ def command(playbooks: tuple[str, ...]) -> int:
 
 
 def _sum(result: LintResult) -> str:
-    counts = ", ".join(f"{count:,} {what}" for what, count in result.counts.items())
+    counts = ", ".join(f"{count:,} {what if count != 1 else what[:-1]}" for what, count in result.counts.items())
     errors = len(result.errors)
     return f"{counts}: {'nothing wrong' if not errors else f'{errors} error' + 's' * (errors > 1)}"

@@ -58,6 +58,9 @@ def _group_rows(result: CheckResult, glyphs: Glyphs) -> list[Row]:
     for node in result.snapshot.nodes:
         if node.frames and node.name not in bad:
             word = "healthy" if node.name not in result.seen_once else "nothing wrong in one frame"
+            if not node.gpus:
+                # What is wrong with a GPU that nobody sees cannot be told.
+                word = f"no GPU seen {glyphs.dot} host {word}"
             said = [node.scheduler.phrase] if node.scheduler is not None and node.scheduler.phrase else []
             if node.scheduler is not None and node.scheduler.is_out_of_service:
                 # What was found there is listed above as information; nothing calls such a node healthy.
