@@ -72,7 +72,7 @@ def test_no_node_reached_is_69(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--timeout", "soon"], 64, "--timeout: "soon" is not a duration such as 30s, 5m or 1h30m"),
+        (["--timeout", "soon"], 64, '--timeout: "soon" is not a duration such as 30s, 5m or 1h30m'),
         (["--playbooks", "/nowhere"], 64, "--playbooks: /nowhere is not a directory"),
         (["--fleet", "/nowhere.yaml"], 65, "/nowhere.yaml"),
         (["--no-such-option"], 64, "No such option"),
