@@ -81,7 +81,8 @@ async def _record(session: Session, recorder: Recorder, duration_s: float | None
             if left_s <= 0:
                 break
             for notice in session.take_notices():
-                _say(notice)
+                if notice != recorder.failure:
+                    _say(notice)
             if daemon and now - logged >= LOG_S:
                 logged = now
                 _say(_status(session, recorder))

@@ -17,6 +17,7 @@ from stethoscope.model.frame import Frame, Link, LinkState
 from stethoscope.model.scheduler import SchedulerReading
 from stethoscope.specs.fleet import SMALL_FLEET
 from stethoscope.store.format import STANDING_AT, NodeEntry, RecordType, is_time
+from stethoscope.store.lines import is_delta, is_full, is_hello
 from stethoscope.text import clean
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Player:
         """Where playing began: nothing is known of what was before."""
         self.restarts = 0
         """How often everything was begun anew."""
-        self.changed = False
+        self.changed: bool
         """Since it was set to False, a finding came or cleared, or a link changed."""
         self._make = make
         self.begin(0.0)
@@ -114,6 +115,7 @@ class Player:
         """Nodes all of whose values came once."""
         self._states: dict[int, LinkState] = {}
         self._active: set[str] = set()
+        self.changed = False
         nodes = len(reel.fleet.nodes)
         self._step_s = EVALUATE_S if nodes <= SMALL_FLEET else EVALUATE_MANY_S
         self._due = math.ceil(self.t / self._step_s) * self._step_s
@@ -126,7 +128,6 @@ class Player:
         """Play up to second `to`; return False when `go_on` ended it earlier. With `until_change` stop at the first
         look of the rules behind a change."""
         to = min(to, self.tape.end)
-        self.changed = False
         count = 0
         while True:
             at = min(to, self._next.t) if self._next is not None else to
@@ -206,12 +207,12 @@ class Player:
 
     def _is_understood(self, node: int, raw: bytes) -> bool:
         """Tell whether a line means something to one who began to read here: a change does not, before all is known."""
-        if node not in self._full and b'"full"' in raw[:64]:
+        if node not in self._full and is_full(raw):
             self._full.add(node)
             self._speaking.add(node)
-        elif node not in self._speaking and b'"hello"' in raw[:32]:
+        elif node not in self._speaking and is_hello(raw):
             self._speaking.add(node)
-        return node in self._speaking or b'"delta"' not in raw[:64]
+        return node in self._speaking or not is_delta(raw)
 
     def _take_link(self, node: int, name: str, payload: bytes) -> None:
         try:

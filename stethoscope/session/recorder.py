@@ -15,8 +15,9 @@ import msgspec
 from stethoscope import __version__
 from stethoscope.model.frame import Link, LinkState
 from stethoscope.store.format import KEYFRAME, STANDING_AT, BlockData, FleetEntry, NodeEntry, RecordType
+from stethoscope.store.lines import is_full, is_hello
 from stethoscope.store.ring import Ring, RingLimits
-from stethoscope.store.writer import Writer, create, is_full
+from stethoscope.store.writer import Writer, create
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -264,9 +265,9 @@ class Recorder:
         for type_, node, wall, mono, payload in batch:
             if type_ == RecordType.LINK:
                 self._links[node] = payload
-            elif type_ == RecordType.FRAME and b'"hello"' in payload[:32] and len(payload) <= _HELLO_LIMIT:
+            elif type_ == RecordType.FRAME and is_hello(payload) and len(payload) <= _HELLO_LIMIT:
                 self._hellos[node] = payload
-            elif type_ == RecordType.FRAME and b'"full"' in payload[:64]:
+            elif type_ == RecordType.FRAME and is_full(payload):
                 self._fulls[node] = (wall, mono, payload)
             block = self._add(block, type_, node, wall, mono, payload)
             self._raw += len(payload)
@@ -286,7 +287,7 @@ class Recorder:
     def _add(self, block: BlockData, type_: int, node: int, wall: float, mono: float, payload: bytes) -> BlockData:
         assert self._writer is not None
         block.add(type_, node, wall, mono, payload)
-        if not is_full(block):
+        if not block.is_full:
             return block
         self._writer.write(block)
         return BlockData()

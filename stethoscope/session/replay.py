@@ -127,6 +127,7 @@ class ReplaySession:
     def next_change(self) -> None:
         """Go on to where a finding comes or clears, or a link changes."""
         self._hold()
+        self._player.changed = False
         self._goal, self._until_change = self.tape.end, True
 
     def _hold(self) -> None:

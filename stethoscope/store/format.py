@@ -143,6 +143,11 @@ class BlockData:
     last: tuple[float, float] = (0.0, 0.0)
     flags: int = 0
 
+    @property
+    def is_full(self) -> bool:
+        """Tell whether there are as many bytes as a block may have."""
+        return self.size >= BLOCK_RAW
+
     def add(self, type_: int, node: int, wall: float, mono: float, payload: bytes) -> None:
         """Append one record."""
         self.parts += (_RECORD.pack(type_, node, len(payload), wall, mono), payload)

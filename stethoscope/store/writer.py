@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from stethoscope.store.format import (
-    BLOCK_RAW,
     HEAD_SIZE,
     BlockData,
     BlockKind,
@@ -111,8 +110,3 @@ class Writer:
             written = self._output.write(bytes(view))
             view = view[len(view) if written is None else written :]
         self.size += len(data)
-
-
-def is_full(block: BlockData) -> bool:
-    """Tell whether a block has as many bytes as one may have."""
-    return block.size >= BLOCK_RAW
