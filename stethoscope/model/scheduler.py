@@ -17,7 +17,7 @@ class Standing(StrEnum):
     DOWN_BY_ADMIN = "down by an administrator"
     POWERED_DOWN = "powered down"
     DOWN = "down"
-    """The scheduler itself lost the node: evidence of a fault, never an excuse."""
+    """The scheduler itself lost the node or took it out because of a fault: evidence, never an excuse."""
 
 
 OUT_OF_SERVICE = frozenset({Standing.DRAINED, Standing.MAINTENANCE, Standing.DOWN_BY_ADMIN, Standing.POWERED_DOWN})
@@ -60,15 +60,17 @@ class SchedulerState:
     def _standing(self) -> Standing:
         words = set(self.words)
         lost = bool(words & _LOST)
-        by_itself = bool(_BY_ITSELF.match(self.reason)) or (not self.reason and "drain" not in words)
-        if "drain" in words and not (lost and by_itself):
+        # The scheduler drains nodes by itself when it meets a fault: that is evidence. Who drains one by hand has to
+        # give a reason.
+        by_itself = bool(_BY_ITSELF.match(self.reason)) or (not self.reason and lost)
+        if "drain" in words and not by_itself:
             return Standing.DRAINING if self.jobs or words & _IN_USE else Standing.DRAINED
         if "maintenance" in words or ("reserved" in words and _MAINTENANCE_NAME.search(self.reservation)):
             return Standing.MAINTENANCE
         if words & _POWERED_DOWN:
             return Standing.POWERED_DOWN
-        if lost:
-            admin = "down" in words and bool(self.reason) and not by_itself
+        if lost or "drain" in words:
+            admin = "down" in words and not by_itself
             return Standing.DOWN_BY_ADMIN if admin else Standing.DOWN
         return Standing.SERVING
 

@@ -258,8 +258,15 @@ class Twin:
         did."""
         if node in self.effects.drains:
             return self.effects.drains[node]
-        down = self.effects.slurm.get(node, "").startswith("down")
-        return ("Not responding", "slurm", self.effects.slurm_since.get(node, 0.0)) if down else None
+        word = self.effects.slurm.get(node, "")
+        since_s = self.effects.slurm_since.get(node, 0.0)
+        if word.startswith("down"):
+            return "Not responding", "slurm", since_s
+        if word == "inval":
+            gpus = self.layout.gpu_shape[1]
+            left = gpus - sum(where == node for where, _ in self.effects.gpu_missing)
+            return f"gres/gpu count reported lower than configured ({left} < {gpus})", "slurm", since_s
+        return None
 
     def link(self, node: int) -> str:
         """Return how a node can be reached: up, or power, hang, panic, silent."""

@@ -117,6 +117,7 @@ class GpuFellOffBus(Kind):
         effects.stuck[at] = True
         if age_s >= 60.0:
             effects.slurm[self.node] = "inval"
+            effects.slurm_since[self.node] = self.fault.at_s + 60.0
         if self.fault.params["outcome"] == "crash":
             effects.dead[at] = age_s >= self._dies_s()
             job = effects.layout.job_of(self.node)
