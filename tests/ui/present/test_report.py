@@ -9,6 +9,7 @@ from typing import Any
 from stethoscope.clock import iso
 from stethoscope.model.finding import Finding, Severity
 from stethoscope.model.frame import Link, LinkState
+from stethoscope.model.scheduler import SchedulerState
 from stethoscope.session.check import CheckResult
 from stethoscope.ui.present.report import report_json, report_rows
 from stethoscope.ui.present.spans import ASCII, UNICODE, plain
@@ -72,6 +73,30 @@ def test_what_was_not_seen() -> None:
     ]
 
 
+def test_a_node_out_of_service_is_not_called_healthy_and_says_why() -> None:
+    answer = result()
+    drained = SchedulerState(("idle", "drain"), "maint BMC firmware", "root", WALL)
+    nodes = tuple(
+        replace(node, scheduler=drained if node.name == "gpu-002" else None) for node in answer.snapshot.nodes
+    )
+    answer = replace(answer, snapshot=replace(answer.snapshot, nodes=nodes, scheduler_note="no answer in 20 s"))
+    rows = text(answer)
+    assert "·      gpu-002  8 x H100 80GB HBM3 · 8 x InfiniBand · drained: maint BMC firmware (root)" in rows
+    assert "?      Slurm not seen: no answer in 20 s" in rows
+    document = report_json(answer)
+    assert document["nodes"][1]["scheduler"] == {
+        "states": ["idle", "drain"],
+        "standing": "drained",
+        "reason": "maint BMC firmware",
+        "owner": "root",
+        "since": "2026-03-14T02:14:07Z",
+        "reservation": None,
+        "jobs": [],
+    }
+    assert document["summary"]["out_of_service"] == ["gpu-002"]
+    assert document["summary"]["scheduler_note"] == "no answer in 20 s"
+
+
 def test_ascii() -> None:
     rows = [plain(row) for row in report_rows(result((finding(("gpu-001",), "sick", Severity.P2),)), ASCII)]
     assert rows[0] == "o P2   gpu-001 sick | 41 s ago"
@@ -94,6 +119,7 @@ def test_json() -> None:
         "link": "ok",
         "detail": None,
         "verified": True,
+        "scheduler": None,
         "gpus": 8,
         "ports": 8,
         "age_s": 1.0,
@@ -110,6 +136,8 @@ def test_json() -> None:
         "gpus": 24,
         "ports": 24,
         "findings": {"P0": 1, "P1": 0, "P2": 0, "info": 0},
+        "out_of_service": [],
+        "scheduler_note": None,
         "worst": "P0",
         "seconds": 6.24,
     }
