@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stethoscope.errors import InternalError
+from stethoscope.model.metric import Reason
 from stethoscope.sim import lines, machine
 from stethoscope.sim.columns import GPU_COUNTERS, PINNED, PORT_COUNTERS
 from stethoscope.sim.effects import Effects
@@ -264,7 +265,7 @@ class Twin:
             return "Not responding", "slurm", since_s
         if word == "inval":
             gpus = self.layout.gpu_shape[1]
-            left = gpus - sum(where == node for where, _ in self.effects.gpu_missing)
+            left = gpus - int((self.effects.gpu_missing[node] == Reason.LOST).sum())
             return f"gres/gpu count reported lower than configured ({left} < {gpus})", "slurm", since_s
         return None
 

@@ -293,6 +293,13 @@ def test_an_idle_node_lowers_its_links_and_nothing_else() -> None:
     assert world.slurm_state(5) == "idle"
 
 
+def test_slurm_drains_a_node_that_registers_with_too_few_gpus() -> None:
+    world = twin(*(f"at: 1s, fault: gpu_fell_off_bus, where: gpu-006/gpu/{gpu}" for gpu in (2, 5)))
+    world.advance_to(100)
+    assert world.slurm_state(5) == "inval"
+    assert world.slurm_reason(5) == ("gres/gpu count reported lower than configured (6 < 8)", "slurm", 61.0)
+
+
 def test_a_node_that_slurm_lost_says_so() -> None:
     world = twin("at: 10s, fault: node_down, where: gpu-002")
     world.advance_to(320)
