@@ -87,6 +87,10 @@ _COLOURS: dict[Tone, tuple[int, int, str]] = {
 _GROUND = (233, 0)
 
 
+_DIM = (Tone.NORMAL, Tone.FAINT, Tone.RULE)
+"""Without colours, what is healthy still has to step back."""
+
+
 @lru_cache(maxsize=4)
 def _styles(colours: int) -> tuple[list[Style], list[Style], Style]:
     ground = Color.from_ansi(_GROUND[0] if colours >= 256 else _GROUND[1])
@@ -95,11 +99,12 @@ def _styles(colours: int) -> tuple[list[Style], list[Style], Style]:
         many, few, attributes = _COLOURS[tone]
         bold = True if "bold" in attributes else None
         colour = Color.from_ansi(many if colours >= 256 else few)
-        plain.append(Style(color=colour, bgcolor=ground, bold=bold))
+        dim = True if colours == 0 and tone in _DIM else None
+        plain.append(Style(color=colour, bgcolor=ground, bold=bold, dim=dim))
         selected.append(Style(color=colour, bgcolor=ground, bold=True, reverse=True))
     return plain, selected, Style(bgcolor=ground)
 
 
 def palette(app: App[object]) -> tuple[list[Style], list[Style], Style]:
     """Return the styles by tone, plain and under the cursor, and that of blank cells, for the app's terminal."""
-    return _styles(16 if app.console.color_system == "standard" else 256)
+    return _styles(0 if app.no_color else 16 if app.console.color_system == "standard" else 256)

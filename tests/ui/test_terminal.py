@@ -47,7 +47,7 @@ def test_the_screen_is_right_after_everything_a_person_does(columns: int, lines:
 def test_the_fleet_at_80x24() -> None:
     with console("troubled") as terminal:
         lines = terminal.wait("like their peers").splitlines()
-        assert lines[0].startswith(" prod-a SIM 64n 512g · 61 live ‖1 –1 ~1 ?1 · 1 s · ✖2 ▲3 •1")
+        assert lines[0].startswith(" prod-a SIM 64n 512g · 61 live ‖1 –1 ~1 ?1 · 2 s · ✖2 ▲3 •1")
         assert lines[2] == "─" * 80
         assert lines[3] == "✖ gpu-002   ██–█████ ········ gpu/2 fell off the bus (Xid 79)"
         assert lines[-1].split() == ["enter", "node", "m", "metric", "/", "filter", "space", "pause", "?", "keys"]
