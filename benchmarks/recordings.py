@@ -19,8 +19,9 @@ from stethoscope.clock import FixedClock
 from stethoscope.model.frame import Frame, Link, LinkState
 from stethoscope.session.open import session_maker
 from stethoscope.session.player import LEAD_S, Player
-from stethoscope.session.recorder import FileOutlet, Recorder
+from stethoscope.session.recorder import Recorder
 from stethoscope.session.replay import MOST_S, RECORDS
+from stethoscope.store.outlets import FileOutlet
 from stethoscope.store.recordings import Recording
 from stethoscope.store.tape import Tape
 

@@ -46,7 +46,8 @@ def ring_limits(age: str, size: str) -> RingLimits:
 
 def file_recorder(source: Source, clock: Clock, path: str, option: str) -> Recorder:
     """Return a recorder into the file at `path`, already made; UsageError when that cannot be."""
-    from stethoscope.session.recorder import FileOutlet, Recorder
+    from stethoscope.session.recorder import Recorder
+    from stethoscope.store.outlets import FileOutlet
 
     recorder = Recorder(source, clock, FileOutlet(Path(path)))
     try:
@@ -60,7 +61,8 @@ def file_recorder(source: Source, clock: Clock, path: str, option: str) -> Recor
 
 def ring_recorder(source: Source, clock: Clock, limits: RingLimits) -> Recorder:
     """Return a recorder into the ring of the source's fleet."""
-    from stethoscope.session.recorder import Recorder, RingOutlet
+    from stethoscope.session.recorder import Recorder
+    from stethoscope.store.outlets import RingOutlet
     from stethoscope.store.ring import ring_directory
 
     return Recorder(source, clock, RingOutlet(ring_directory(source.fleet), limits))

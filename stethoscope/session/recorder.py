@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -16,17 +16,15 @@ from stethoscope import __version__
 from stethoscope.model.frame import Link, LinkState
 from stethoscope.store.format import KEYFRAME, STANDING_AT, BlockData, FleetEntry, NodeEntry, RecordType
 from stethoscope.store.lines import is_full, is_hello
-from stethoscope.store.ring import Ring, RingLimits
-from stethoscope.store.writer import Writer, create
+from stethoscope.store.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from stethoscope.clock import Clock
     from stethoscope.collect.source import Source
     from stethoscope.model.frame import Frame
-    from stethoscope.store.writer import Output
+    from stethoscope.store.outlets import Outlet
 
 FLUSH_S = 1.0
 """What came is written after this time; twice as much may be lost when the process is killed."""
@@ -42,62 +40,6 @@ _HELLO_LIMIT = 4096
 _STOP_S = 5.0
 _PER_RECORD = 64
 """Bytes of a waiting record beside its payload."""
-
-
-class Outlet(Protocol):
-    """Where files of a recording come from."""
-
-    name: str
-    """For words about it."""
-
-    def next(self, wall: float) -> Output:
-        """Open a new file; OSError when that cannot be."""
-
-    def is_due(self, age_s: float, size: int) -> bool:
-        """Tell whether a file of this age and size is to be followed by a new one."""
-
-
-class FileOutlet:
-    """One named file, or numbered ones beside it when it is opened again."""
-
-    def __init__(self, path: Path) -> None:
-        """Write into `path`, which must not be there yet."""
-        self.path = path
-        self.name = str(path)
-        self._opened = False
-
-    def next(self, wall: float) -> Output:
-        """Open the file; after the first time under its own name only when that was moved away, else numbered."""
-        if not self._opened:
-            self._opened = True
-            return create(self.path)
-        for number in range(1, 10_000):
-            path = self.path if number == 1 else self.path.with_name(f"{self.path.stem}.{number}{self.path.suffix}")
-            if not path.exists():
-                return create(path)
-        raise FileExistsError(17, "too many files of this name")
-
-    def is_due(self, age_s: float, size: int) -> bool:
-        """Keep to the file."""
-        return False
-
-
-class RingOutlet:
-    """The segments of a ring."""
-
-    def __init__(self, directory: Path, limits: RingLimits | None = None) -> None:
-        """Record the last hours into `directory`."""
-        self.name = str(directory)
-        self._limits = limits or RingLimits()
-        self._ring = Ring(directory, secrets.token_hex(4), self._limits)
-
-    def next(self, wall: float) -> Output:
-        """Make room and open the next segment."""
-        return self._ring.next(wall)
-
-    def is_due(self, age_s: float, size: int) -> bool:
-        """Tell whether the segment is long or large enough."""
-        return age_s >= self._limits.segment_s or size >= self._limits.segment_size
 
 
 class Counts(NamedTuple):

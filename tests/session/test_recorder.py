@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from stethoscope.clock import FixedClock, SystemClock
 from stethoscope.model.frame import Frame, Link, LinkState
 from stethoscope.session import recorder as recorder_module
-from stethoscope.session.recorder import FileOutlet, Recorder, RingOutlet
+from stethoscope.session.recorder import Recorder
 from stethoscope.store.format import KEYFRAME, RecordType
+from stethoscope.store.outlets import FileOutlet, RingOutlet
 from stethoscope.store.recordings import Recording
 from stethoscope.store.ring import RingLimits
 from stethoscope.store.tape import open_tape

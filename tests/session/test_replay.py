@@ -13,10 +13,11 @@ from stethoscope.model.metric import Scope
 from stethoscope.model.scheduler import SchedulerReading, SchedulerState
 from stethoscope.session.open import session_maker
 from stethoscope.session.player import Player
-from stethoscope.session.recorder import FileOutlet, Recorder, RingOutlet
+from stethoscope.session.recorder import Recorder
 from stethoscope.session.replay import ReplaySession, check_recording, parse_at
 from stethoscope.session.session import Session
 from stethoscope.store.format import BlockData, FleetEntry, NodeEntry, RecordType
+from stethoscope.store.outlets import FileOutlet, RingOutlet
 from stethoscope.store.ring import RingLimits
 from stethoscope.store.tape import Tape, open_tape
 from stethoscope.store.writer import Writer, create

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from stethoscope.clock import FixedClock
 from stethoscope.model.frame import Frame, Link, LinkState
-from stethoscope.session.recorder import FileOutlet, Outlet, Recorder
+from stethoscope.session.recorder import Recorder
 from stethoscope.sim.readings import Readings
 from stethoscope.sim.speaker import Speaker
+from stethoscope.store.outlets import FileOutlet, Outlet
 from tests.sim.worlds import twin
 
 if TYPE_CHECKING:
