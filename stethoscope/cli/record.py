@@ -57,7 +57,7 @@ def command(
     _say(f"recording {len(opened.nodes):,} node{'s' * (len(opened.nodes) != 1)} into {recorder.outlet.name}")
     asyncio.run(_record(session, recorder, seconds, daemon=daemon))
     counts = recorder.counts
-    _say(f"recorded {counts.records:,} lines, {counts.written:,} bytes in {recorder.outlet.name}")
+    _say(f"recorded {counts.lines:,} lines, {counts.written:,} bytes in {recorder.outlet.name}")
     if recorder.failure is not None:
         raise DataError(recorder.failure)
     return 0
@@ -105,7 +105,7 @@ def _status(session: Session, recorder: Recorder) -> str:
     live = sum(node.link.state.is_live for node in nodes)
     counts = recorder.counts
     dropped = f", {counts.dropped:,} dropped" if counts.dropped else ""
-    return f"{live:,} of {len(nodes):,} nodes live, {counts.records:,} lines, {counts.written:,} bytes{dropped}"
+    return f"{live:,} of {len(nodes):,} nodes live, {counts.lines:,} lines, {counts.written:,} bytes{dropped}"
 
 
 def _say(text: str) -> None:

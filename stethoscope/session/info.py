@@ -119,14 +119,15 @@ def info_lines(info: Info) -> list[str]:
     each = f", {info.size / frames:.0f} bytes a line" if frames else ""
     ratio = f", 1:{info.raw / info.size:.1f} packed" if info.size and frames else ""
     writing = any(reel.recording.being_written for reel in tape.reels)
+    many = f"{len(names):,} node{'s' * (len(names) != 1)}"
     lines = [
-        f"fleet    {fleet.fleet}{' (simulated)' if fleet.simulated else ''}, {len(names):,} nodes: {fold(names)}",
+        f"fleet    {fleet.fleet}{' (simulated)' if fleet.simulated else ''}, {many}: {fold(names)}",
         f"time     {iso(first)} to {iso(last)}, {duration(tape.end)}{', still being recorded' if writing else ''}",
         f"content  {frames:,} lines, {info.records[RecordType.LINK]:,} link changes",
         f"size     {info.size:,} bytes in {len(tape.reels):,} file{'s' * (len(tape.reels) > 1)}{each}{ratio}",
     ]
     if silent:
-        lines.append(f"silent   {len(silent):,} nodes sent nothing: {fold(silent)}")
+        lines.append(f"silent   {len(silent):,} of them sent nothing: {fold(silent)}")
     if info.lost:
         lines.append(f"lost     {info.lost:,} lines: the disk was too slow")
     lines += [f"gap      {duration(seconds)} from {iso(at)}" for at, seconds in info.gaps]

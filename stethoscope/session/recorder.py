@@ -45,7 +45,7 @@ _PER_RECORD = 64
 class Counts(NamedTuple):
     """What a recorder has done so far."""
 
-    records: int
+    lines: int
     raw: int
     """Bytes of lines."""
     written: int
@@ -82,7 +82,7 @@ class Recorder:
         self._links: dict[int, bytes] = {}
         self._hellos: dict[int, bytes] = {}
         self._fulls: dict[int, tuple[float, float, bytes]] = {}
-        self._records = self._raw = self._written = 0
+        self._lines = self._raw = self._written = 0
 
     # ---- on the event loop
 
@@ -131,7 +131,7 @@ class Recorder:
     def counts(self) -> Counts:
         """Return how much was recorded so far."""
         written = self._written + (self._writer.size if self._writer is not None else 0)
-        return Counts(self._records, self._raw, written, self._dropped)
+        return Counts(self._lines, self._raw, written, self._dropped)
 
     def open(self) -> None:
         """Make the first file; OSError when that cannot be."""
@@ -213,7 +213,7 @@ class Recorder:
                 self._fulls[node] = (wall, mono, payload)
             block = self._add(block, type_, node, wall, mono, payload)
             self._raw += len(payload)
-        self._records += len(batch)
+            self._lines += type_ == RecordType.FRAME
         self._writer.write(block)
 
     def _standing(self, mono: float) -> Iterator[tuple[RecordType, int, bytes]]:
