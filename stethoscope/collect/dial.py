@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import asyncssh
@@ -13,18 +14,22 @@ from asyncssh.kex import get_default_kex_algs
 from asyncssh.public_key import get_default_certificate_algs, get_default_public_key_algs
 
 from stethoscope.collect import words
+from stethoscope.collect.commands import STREAM, Commands
 from stethoscope.collect.hostkeys import Known
-from stethoscope.collect.jump import Jumps, Opened, Via
+from stethoscope.collect.jump import Jumps, Opened, Via, turn
 from stethoscope.collect.keys import KeyRing
 from stethoscope.collect.link import Ending, LinkFailure, NodeLink, Running, clean_error
+from stethoscope.collect.proxy import Proxies, Proxy
 from stethoscope.collect.resolve import Resolver
 from stethoscope.collect.target import Target, Targets
 from stethoscope.model.frame import LinkState
 from stethoscope.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
+    from stethoscope.collect.keys import Keys
     from stethoscope.collect.program import Program
     from stethoscope.collect.sshconfig import NodeConfig
     from stethoscope.specs.fleet import FleetNode
@@ -33,6 +38,8 @@ BANNER_S = 8.0
 """An SSH server says its version at once; what accepts connections and stays mute so long is hung."""
 LOGIN_S = 30.0
 """Longest wait for key exchange and login; PAM with a directory service behind it takes its time."""
+TUNNEL_S = 6.0
+"""Longest wait for a jump host to connect to a node."""
 KEEPALIVE_S = 15.0
 
 
@@ -44,6 +51,18 @@ def _first(wanted: Sequence[str], default: Sequence[bytes]) -> list[str]:
 # Measured per connection: GCM needs no separate MAC and a third of the CPU of chacha20 in cipher set-up.
 _CIPHERS = _first(("aes128-gcm@openssh.com", "aes256-gcm@openssh.com"), get_default_encryption_algs())
 _KEX = _first(("curve25519-sha256", "curve25519-sha256@libssh.org"), get_default_kex_algs())
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How a node is reached: through a jump host, by a program, or directly."""
+
+    tunnel: asyncssh.SSHClientConnection | None = None
+    arguments: list[str] | None = None
+    gate: asyncio.Semaphore | None = None
+    """Bounds the handshakes that go the same way."""
+    verified: bool = True
+    """The host keys on the way were checked."""
 
 
 class _Options(asyncssh.SSHClientConnectionOptions):
@@ -66,6 +85,8 @@ class _Owner(asyncssh.SSHClient):
         self.failure: LinkFailure | None = None
         self.verified = target.known is not None
         self.remark = ""
+        self.proxy: Proxy | None = None
+        self.on_open: Callable[[], None] | None = None
 
     def look_up(self, _host: str, _address: str, _port: int | None) -> tuple[list[asyncssh.SSHKey], ...]:
         """Return the keys that asyncssh may trust without asking."""
@@ -80,6 +101,12 @@ class _Owner(asyncssh.SSHClient):
 
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
         self.connection = conn
+        if self.on_open is not None:
+            self.on_open()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.proxy is not None:
+            self.proxy.close()
 
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
         target = self._target
@@ -190,13 +217,20 @@ class SshDialer:
         *,
         accept_new: bool = False,
         ssh_config: str | None = None,
+        commands: Commands | None = None,
+        unlocked: Mapping[Path, asyncssh.SSHKey] | None = None,
     ) -> None:
-        """Start `program` on each node; `ssh_config` replaces the usual configuration files, as `ssh -F` does."""
+        """Start `program` on each node; `ssh_config` replaces the usual configuration files, as `ssh -F` does.
+
+        `commands` is what the probe is started through; `unlocked` are keys whose passphrase is known.
+        """
         self._program = program
+        self._commands = commands or Commands()
         self._accept_new = accept_new
         self._targets = Targets(ssh_config)
-        self._keys = KeyRing()
+        self._keys = KeyRing(unlocked)
         self._resolver = Resolver()
+        self._proxies = Proxies(ssh_config)
         self._jumps = Jumps(self._connect_hop)
         self._payload: asyncio.Task[bytes] | None = None
 
@@ -208,7 +242,12 @@ class SshDialer:
             self._payload = asyncio.create_task(asyncio.to_thread(self._program.payload))
         connection, owner, verified = await self._connect(await self._targets.find(node), ())
         try:
-            return await self._start(connection, owner, link, nonce, verified=verified)
+            return await self._commands.run(
+                node.name,
+                STREAM,
+                f"stream probe, every {node.tick_s:g} s",
+                lambda: self._start(connection, owner, link, nonce, verified=verified),
+            )
         except BaseException:
             connection.abort()
             raise
@@ -220,9 +259,14 @@ class SshDialer:
         return connection
 
     async def close(self) -> None:
-        """Close the jump hosts' connections and the agent's."""
+        """Close the jump hosts' connections and the agent's, and end all proxy commands."""
         self._jumps.close()
         await self._keys.close()
+        await self._proxies.close()
+
+    def forget_failures(self) -> None:
+        """Try jump hosts again that refused: a person asked."""
+        self._jumps.forget_failures()
 
     async def _start(
         self, connection: asyncssh.SSHClientConnection, owner: _Owner, link: NodeLink, nonce: str, *, verified: bool
@@ -247,14 +291,37 @@ class SshDialer:
 
     async def _connect(self, target: Target, via: Via) -> tuple[asyncssh.SSHClientConnection, _Owner, bool]:
         """Return a connection with its login done, and whether every host key on the way was checked."""
-        tunnel, tunnel_verified = None, True
-        if target.jump:
-            tunnel, tunnel_verified = await self._jumps.connection(target.jump, via)
-        proxied = tunnel is None and target.config.text("ProxyCommand") is not None
+        way = await self._way(target, via)
         keys = await self._keys.keys(target.config, target.identity_file)
         owner = _Owner(target, accept_new=self._accept_new or target.strict == "accept-new")
-        sock = None
-        if tunnel is None and not proxied:
+        if way.gate is None:
+            connection = await self._log_in(target, way, owner, keys)
+        else:
+            async with turn(way.gate, lambda: owner.connection is not None):
+                connection = await self._log_in(target, way, owner, keys)
+        if owner.failure is not None:
+            connection.abort()
+            raise owner.failure
+        return connection, owner, owner.verified and way.verified
+
+    async def _way(self, target: Target, via: Via) -> _Way:
+        """Return how the node is reached: directly, by a program, or through a jump host."""
+        if target.jump:
+            before, _, last = target.jump.rpartition(",")
+            ride = await self._proxies.ride(self._targets.hop(last, before), target.host, target.port)
+            if ride is not None:
+                return _Way(arguments=ride, gate=self._proxies.gate)
+            tunnel, verified = await self._jumps.connection(target.jump, via)
+            return _Way(tunnel=tunnel, gate=self._jumps.gate(target.jump), verified=verified)
+        arguments = target.proxy_arguments()
+        return _Way() if arguments is None else _Way(arguments=arguments, gate=self._proxies.gate)
+
+    async def _log_in(self, target: Target, way: _Way, owner: _Owner, keys: Keys) -> asyncssh.SSHClientConnection:
+        sock = proxy = None
+        if way.arguments is not None:
+            proxy = owner.proxy = self._proxies.start(way.arguments)
+            sock = proxy.sock
+        elif way.tunnel is None:
             family = target.config.get("AddressFamily", socket.AF_UNSPEC)
             sock = await self._resolver.connect(target.host, target.port, family if isinstance(family, int) else 0)
         options: dict[str, Any] = {}
@@ -264,18 +331,20 @@ class SshDialer:
             options["kex_algs"] = _KEX
         if target.config.get("HostKeyAlgorithms") is None:
             options["server_host_key_algs"] = owner.host_key_algorithms()
+        loop = asyncio.get_running_loop()
         # What a proxy command does before it connects may take its time.
-        mute_s = LOGIN_S if proxied else BANNER_S
-        mute = asyncio.get_running_loop().call_later(mute_s, _drop_mute, owner, target.where)
+        mute = loop.call_later(BANNER_S if proxy is None else LOGIN_S, _drop_mute, owner, target.where)
         try:
-            async with asyncio.timeout(LOGIN_S):
-                connection = await asyncssh.connect(
+            async with asyncio.timeout(LOGIN_S if way.tunnel is None else TUNNEL_S) as limit:
+                owner.on_open = lambda: limit.reschedule(loop.time() + LOGIN_S)
+                return await asyncssh.connect(
                     target.name,
                     target.port,
                     options=_Options(target.config),
                     config=None,
                     sock=sock,
-                    tunnel=tunnel,
+                    tunnel=way.tunnel,
+                    proxy_command=None,
                     client_factory=lambda: owner,
                     username=target.user,
                     known_hosts=owner.look_up if target.known is not None else None,
@@ -297,15 +366,16 @@ class SshDialer:
             methods = list(dict.fromkeys(owner.methods))
             raise words.login_refused(target.user, len(keys.pairs), methods, keys.remarks) from None
         except (asyncssh.Error, OSError, TimeoutError, ValueError, EOFError) as error:
-            raise owner.failure or words.not_logged_in(error, target.where) from None
+            failure = owner.failure or words.not_logged_in(error, target.where, is_open=owner.connection is not None)
+            if proxy is not None and proxy.said:
+                failure = LinkFailure(failure.state, f"{failure.detail} (its proxy command: {proxy.said})")
+            raise failure from None
         finally:
             mute.cancel()
             if sock is not None and owner.connection is None:
                 sock.close()
-        if owner.failure is not None:
-            connection.abort()
-            raise owner.failure
-        return connection, owner, owner.verified and tunnel_verified
+            if proxy is not None and owner.connection is None:
+                proxy.close()
 
     async def _connect_hop(self, text: str, before: str, via: Via) -> Opened:
         connection, _, verified = await self._connect(self._targets.hop(text, before), via)

@@ -37,6 +37,9 @@ class Dialer(Protocol):
     async def dial(self, link: NodeLink, nonce: str) -> Running:
         """Start the probe of `link.node`; its output goes to `link.receive` from then on. Raises LinkFailure."""
 
+    def forget_failures(self) -> None:
+        """Try again at once what is shared between nodes and failed."""
+
     async def close(self) -> None:
         """Let go of everything that is shared between nodes."""
 
@@ -73,10 +76,12 @@ class Fanout:
         self._jitter = jitter
         self._lanes: dict[str, _Lane] = {}
         self._unsettled = len(nodes)
+        self._dialer: Dialer | None = None
 
     async def run(self, sink: Sink, dialer: Dialer) -> None:
         """Keep the links until cancelled; then end the probes, within STOP_S, and leave nothing behind."""
         self._lanes = {node.name: _Lane(NodeLink(node, self._clock, sink), self._jitter) for node in self._nodes}
+        self._dialer = dialer
         tasks = [asyncio.create_task(self._keep(lane, dialer)) for lane in self._lanes.values()]
         tasks.append(asyncio.create_task(self._watch()))
         try:
@@ -96,6 +101,8 @@ class Fanout:
 
     def retry(self, node: str | None = None) -> None:
         """Try one node, or all that wait, at once."""
+        if self._dialer is not None:
+            self._dialer.forget_failures()
         lanes = self._lanes.values() if node is None else [self._lanes[node]] if node in self._lanes else []
         for lane in lanes:
             lane.backoff.clear()

@@ -16,12 +16,16 @@ from asyncssh.public_key import load_default_keypairs, load_keypairs
 from stethoscope.collect.link import clean_error
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from asyncssh.public_key import SSHKeyPair
 
     from stethoscope.collect.sshconfig import NodeConfig
 
 AGENT_LIST_S = 30.0
 """The agent's list of keys is asked for again after so long, so that `ssh-add` helps a running console."""
+USUAL = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
+"""What is offered where no key is named."""
 
 
 @dataclass(slots=True)
@@ -42,8 +46,9 @@ class _FromFile:
 class KeyRing:
     """Keys for any node, from the files and the agent that its configuration names."""
 
-    def __init__(self) -> None:
-        """Read nothing yet."""
+    def __init__(self, unlocked: Mapping[Path, asyncssh.SSHKey] | None = None) -> None:
+        """Read nothing yet; `unlocked` are the keys of files whose passphrase is known."""
+        self._unlocked = unlocked or {}
         self._files: dict[tuple[str, ...], _FromFile] = {}
         self._defaults: list[SSHKeyPair] | None = None
         self._agents: dict[str, tuple[float, asyncssh.SSHAgentClient, list[SSHKeyPair]]] = {}
@@ -85,14 +90,25 @@ class KeyRing:
         key = (path, *certificates)
         if key not in self._files:
             loop = asyncio.get_running_loop()
-            self._files[key] = await loop.run_in_executor(None, _read, Path(path).expanduser(), certificates)
+            self._files[key] = await loop.run_in_executor(None, self._read, path, certificates)
         return self._files[key]
 
     async def _default(self) -> list[SSHKeyPair]:
         if self._defaults is None:
             loop = asyncio.get_running_loop()
             self._defaults = list(await loop.run_in_executor(None, load_default_keypairs))
+            usual = [Path(path).expanduser() for path in USUAL]
+            self._defaults += [pair for path in usual if path in self._unlocked for pair in self._pairs(path, ())]
         return self._defaults
+
+    def _read(self, path: str, certificates: tuple[str, ...]) -> _FromFile:
+        file = Path(path).expanduser()
+        return _read(file, certificates, self._pairs(file, certificates) if file in self._unlocked else None)
+
+    def _pairs(self, path: Path, certificates: tuple[str, ...]) -> list[SSHKeyPair]:
+        beside = path.with_name(f"{path.name}-cert.pub")
+        known = [*certificates, *([str(beside)] if beside.exists() else [])]
+        return list(load_keypairs([self._unlocked[path]], None, known))
 
     async def _agent(self, config: NodeConfig) -> list[SSHKeyPair]:
         path = config.get("IdentityAgent", "SSH_AUTH_SOCK")
@@ -113,10 +129,12 @@ class KeyRing:
         return pairs
 
 
-def _read(path: Path, certificates: tuple[str, ...]) -> _FromFile:
+def _read(path: Path, certificates: tuple[str, ...], unlocked: list[SSHKeyPair] | None) -> _FromFile:
     result = _FromFile()
     try:
-        result.pairs = list(load_keypairs([path], None, list(certificates), skip_public=True, ignore_encrypted=True))
+        result.pairs = unlocked or list(
+            load_keypairs([path], None, list(certificates), skip_public=True, ignore_encrypted=True)
+        )
         if not result.pairs and "PRIVATE KEY" in path.read_text(errors="replace"):
             result.remark = f"{path} has a passphrase: ssh-add it"
     except (OSError, ValueError) as error:

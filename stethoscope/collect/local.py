@@ -108,6 +108,9 @@ class LocalDialer:
         probe.write(payload)
         return probe
 
+    def forget_failures(self) -> None:
+        """Nothing is shared."""
+
     async def close(self) -> None:
         """Nothing is shared."""
 

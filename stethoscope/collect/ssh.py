@@ -6,11 +6,15 @@ import asyncio
 import importlib
 from typing import TYPE_CHECKING
 
+from stethoscope.collect.commands import Commands
 from stethoscope.collect.fanout import SLOTS, Fanout, raise_file_limit
 from stethoscope.collect.program import Program, probe_program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from asyncssh import SSHKey
 
     from stethoscope.clock import Clock
     from stethoscope.collect.source import Scheduler, Sink
@@ -31,16 +35,22 @@ class SshSource:
         slots: int = SLOTS,
         on_settled: Callable[[], None] | None = None,
         scheduler: Scheduler | None = None,
+        commands: Commands | None = None,
+        unlocked: Mapping[Path, SSHKey] | None = None,
     ) -> None:
         """Prepare for `fleet`; nothing is read or connected before `run`.
 
         `accept_new` records unknown host keys; `ssh_config` replaces the usual SSH configuration files; `on_settled`
-        is called when every node has been live or failed for the first time; `scheduler` is what runs jobs there.
+        is called when every node has been live or failed for the first time; `scheduler` is what runs jobs there;
+        `commands` is what the probes are started through; `unlocked` are keys whose passphrase is known.
         """
         self.fleet = fleet.name
         self.simulated = fleet.simulated
         self.nodes: tuple[FleetNode, ...] = fleet.nodes
         self.scheduler = scheduler
+        self.commands = commands or Commands()
+        self.read_only = self.commands.read_only
+        self._unlocked = unlocked
         self._accept_new = accept_new
         self._ssh_config = ssh_config
         self._program = program
@@ -52,7 +62,13 @@ class SshSource:
         # Importing asyncssh takes a fifth of a second, which the first picture on the screen should not wait for.
         dial = await asyncio.to_thread(importlib.import_module, "stethoscope.collect.dial")
         program = self._program or probe_program()
-        dialer = dial.SshDialer(program, accept_new=self._accept_new, ssh_config=self._ssh_config)
+        dialer = dial.SshDialer(
+            program,
+            accept_new=self._accept_new,
+            ssh_config=self._ssh_config,
+            commands=self.commands,
+            unlocked=self._unlocked,
+        )
         await self._fanout.run(sink, dialer)
 
     def ask_full(self, node: str | None = None) -> None:
@@ -62,6 +78,10 @@ class SshSource:
     def retry(self, node: str | None = None) -> None:
         """Try one node, or all that wait for their next attempt, at once."""
         self._fanout.retry(node)
+
+    def take_notices(self) -> list[str]:
+        """Return what people should know about what was run, once."""
+        return self.commands.take_notices()
 
     def note(self, node: str) -> str:
         """Return what the login to `node` printed before the probe spoke."""

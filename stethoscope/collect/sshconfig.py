@@ -99,6 +99,12 @@ class NodeConfig(SSHClientConfig):
     def _strict_checking(self, option: str, arguments: list[str]) -> None:
         self._options.setdefault(option, arguments.pop(0).lower())
 
+    def _way(self, option: str, arguments: list[str]) -> None:
+        # A jump host and a proxy command are two answers to one question: the first that is given counts.
+        value = arguments.pop(0)
+        if not any(name in self._options for name in ("ProxyJump", "ProxyCommand")):
+            self._options[option] = None if value.lower() == "none" else value
+
     def put(self, option: str, value: object) -> None:
         """Set an option, whatever the files say."""
         self._options[option] = value
@@ -116,7 +122,12 @@ class NodeConfig(SSHClientConfig):
     _handlers = {  # noqa: RUF012 -- an instance variable to the class above
         **SSHClientConfig._handlers,
         "stricthostkeychecking": ("StrictHostKeyChecking", _strict_checking),
+        "proxyjump": ("ProxyJump", _way),
+        "proxycommand": ("ProxyCommand", _way),
+        "controlpath": ("ControlPath", SSHClientConfig._set_string),
     }
+    # What a fleet file says of the address comes later, and belongs into the command.
+    _percent_expand = SSHClientConfig._percent_expand - {"ProxyCommand"}
 
 
 class ConfigFiles:

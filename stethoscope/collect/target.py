@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 from dataclasses import dataclass
 
 from stethoscope.collect.hostkeys import SSH_PORT, HostKeys, KnownHosts
@@ -10,6 +12,10 @@ from stethoscope.collect.link import LinkFailure, clean_error
 from stethoscope.collect.sshconfig import ConfigFiles, NodeConfig
 from stethoscope.model.frame import LinkState
 from stethoscope.specs.fleet import FleetNode
+
+_TOKEN = re.compile(r"%(.)")
+_PLAIN = re.compile(r"[A-Za-z0-9_.:@\[\]%+][A-Za-z0-9_.:@\[\]%+-]*")
+"""What goes into a command that a shell reads: nothing that means something to it, and no option."""
 
 
 @dataclass(slots=True)
@@ -29,11 +35,29 @@ class Target:
     """Under which known_hosts may have the node; new keys go under the first."""
     strict: str
     """`StrictHostKeyChecking`, in lower case."""
+    proxy_command: str | None = None
+    """`ProxyCommand`, its tokens not filled in."""
 
     @property
     def where(self) -> str:
         """Return the place for people."""
-        return self.host if self.port == SSH_PORT else f"{self.host}:{self.port}"
+        if self.port == SSH_PORT:
+            return self.host
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def proxy_arguments(self) -> list[str] | None:
+        """Return the program that connects to the node, as ssh would run it, None without one; LinkFailure when what
+        goes into the command could be taken for a part of it."""
+        if self.proxy_command is None:
+            return None
+        values = {"%": "%", "h": self.host, "n": self.name, "p": str(self.port), "r": self.user}
+        for letter in _TOKEN.findall(self.proxy_command):
+            if letter not in values:
+                raise LinkFailure(LinkState.ERROR, f"SSH configuration: ProxyCommand: %{letter} is not known here")
+            if not _PLAIN.fullmatch(values[letter]):
+                raise LinkFailure(LinkState.ERROR, f'"{values[letter]}" cannot go into a ProxyCommand')
+        command = _TOKEN.sub(lambda found: values[found[1]], self.proxy_command)
+        return [os.environ.get("SHELL") or "/bin/sh", "-c", f"exec {command}"]
 
 
 class Targets:
@@ -56,7 +80,7 @@ class Targets:
             raise LinkFailure(LinkState.ERROR, f"SSH configuration: {clean_error(error)}") from None
         if node.address is not None:
             config.put("Hostname", node.address)
-        host = config.text("Hostname") or node.name
+        host = (config.text("Hostname") or node.name).removeprefix("[").removesuffix("]")
         alias = config.text("HostKeyAlias")
         strict = (config.text("StrictHostKeyChecking") or "ask").lower()
         user_files = [node.known_hosts] if node.known_hosts is not None else config.texts("UserKnownHostsFile")
@@ -75,6 +99,8 @@ class Targets:
             known=known,
             names=(alias,) if alias else (host, node.name) if node.address is not None else (host,),
             strict=strict,
+            # A fleet file that says how the node is reached, be it directly, goes before the SSH configuration.
+            proxy_command=config.text("ProxyCommand") if node.jump is None else None,
         )
 
     def hop(self, text: str, before: str) -> Target:

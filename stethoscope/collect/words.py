@@ -32,9 +32,15 @@ def not_connected(error: OSError, where: str) -> LinkFailure:
     return LinkFailure(LinkState.UNREACHABLE, f"{where}: {reason}")
 
 
-def not_logged_in(error: Exception, where: str) -> LinkFailure:
-    """Return what it means that an SSH connection to `where` did not come to a login."""
+def not_logged_in(error: Exception, where: str, *, is_open: bool = True) -> LinkFailure:
+    """Return what it means that an SSH connection to `where` did not come to a login; it `is_open` when at least the
+    way to the node was there."""
     if isinstance(error, asyncssh.ChannelOpenError):
+        if error.code == asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED:
+            return LinkFailure(
+                LinkState.UNREACHABLE,
+                f"{where}: the jump host forbids forwarding (AllowTcpForwarding or PermitOpen in its sshd_config)",
+            )
         # The jump host could not connect to the node.
         text = clean_error(error)
         state = LinkState.REFUSED if "refused" in text.lower() else LinkState.UNREACHABLE
@@ -54,6 +60,8 @@ def not_logged_in(error: Exception, where: str) -> LinkFailure:
         )
     if isinstance(error, asyncssh.ConnectionLost | ConnectionError | BrokenPipeError | EOFError):
         return LinkFailure(LinkState.CLOSED, f"{where} closed the connection before the login: {clean_error(error)}")
+    if isinstance(error, TimeoutError) and not is_open:
+        return LinkFailure(LinkState.UNREACHABLE, f"{where}: no answer (from the jump host)")
     if isinstance(error, TimeoutError):
         return LinkFailure(LinkState.UNREACHABLE, f"{where}: no login within the time limit")
     if isinstance(error, OSError):
@@ -68,6 +76,8 @@ def login_refused(user: str, offered: int, methods: list[str], remarks: list[str
     keys = "no key was offered" if not offered else f"{offered} key{'s' if offered > 1 else ''} offered, none accepted"
     takes = f"; the server takes {', '.join(methods)}" if methods else ""
     extra = f" ({'; '.join(remarks)})" if remarks else ""
+    if "keyboard-interactive" in methods or "password" in methods:
+        extra += "; for a password or a token, log in with `ssh -fNM` and a ControlPath first, it is shared then"
     return LinkFailure(LinkState.AUTH_REFUSED, f"user {user}: {keys}{takes}{extra}")
 
 

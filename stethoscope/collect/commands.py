@@ -1,0 +1,67 @@
+"""The one way to every command on a node or a login host: refuses what is not allowed, and keeps the journal."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from stethoscope.collect.command import Answer, CommandError
+from stethoscope.collect.link import LinkFailure, clean_error
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from stethoscope.collect.journal import Journal
+
+STREAM = "stream"
+"""The probe that streams: what `--read-only` allows."""
+SLURM = "slurm"
+TEST = "test"
+READ_ONLY = "--read-only allows no command but the stream probe"
+
+_Result = TypeVar("_Result")
+
+
+class Commands:
+    """What may be run, and where it is written down."""
+
+    def __init__(self, journal: Journal | None = None, *, read_only: bool = False) -> None:
+        """Allow everything, or with `read_only` the stream probe alone; write to `journal`, if there is one."""
+        self.journal = journal
+        self.read_only = read_only
+
+    async def run(self, node: str, kind: str, text: str, action: Callable[[], Awaitable[_Result]]) -> _Result:
+        """Let `action` run the command `text` of a `kind` on `node`, and write down how it went.
+
+        Raises CommandError for what is not allowed, and whatever `action` raises.
+        """
+        if self.read_only and kind != STREAM:
+            self._note(node, kind, text, f"refused: {READ_ONLY}", 0.0)
+            raise CommandError(READ_ONLY)
+        started, result = time.monotonic(), "ok"
+        try:
+            done = await action()
+            if isinstance(done, Answer) and done.status != 0:
+                result = "failed: ended by a signal" if done.status is None else f"failed: status {done.status}"
+        except asyncio.CancelledError:
+            result = "failed: given up"
+            raise
+        except LinkFailure as failure:
+            result = f"failed: {failure.state.value}: {failure.detail}"
+            raise
+        except Exception as error:
+            result = f"failed: {clean_error(error)}"
+            raise
+        else:
+            return done
+        finally:
+            self._note(node, kind, text, result, time.monotonic() - started)
+
+    def take_notices(self) -> list[str]:
+        """Return what people should know about the journal, once."""
+        return [] if self.journal is None else self.journal.take_notices()
+
+    def _note(self, node: str, kind: str, text: str, result: str, seconds: float) -> None:
+        if self.journal is not None:
+            self.journal.write(node, kind, text, result, seconds)
