@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stethoscope.cli.source import SourceOptions, open_source, source_options
+from stethoscope.cli.source import SourceOptions, open_source, source_options, with_keys
 from stethoscope.errors import EXIT_HEALTHY, EXIT_PLANNED, EXIT_UNREACHABLE, EXIT_URGENT, UsageError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def command(
     elif at is not None:
         raise UsageError("--at is a time of a recording: say which one with --replay")
     else:
-        result = _look(source, timeout, directories)
+        result = _look(with_keys(source), timeout, directories)
     if as_json:
         import msgspec
 

@@ -18,6 +18,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "demo": ("stethoscope.cli.demo", "Open the console on a simulated fleet."),
     "sim": ("stethoscope.cli.sim", "Serve a simulated fleet over SSH on loopback."),
     "fleet": ("stethoscope.cli.fleet", "Describe the fleet: write a fleet file, show it."),
+    "journal": ("stethoscope.cli.journal", "Show what was run on which node."),
     "lint": ("stethoscope.cli.lint", "Check the data files: metrics, rules, scenarios."),
 }
 """Verb -> (module that holds the command `command`, one line of help)."""

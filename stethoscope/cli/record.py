@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stethoscope.cli.recording import file_recorder, ring_limits, ring_recorder
-from stethoscope.cli.source import SourceOptions, open_source, source_options
+from stethoscope.cli.source import SourceOptions, open_source, source_options, with_keys
 from stethoscope.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def command(
         raise UsageError(f"--duration: {error}") from None
     limits = ring_limits(keep_time, keep_size)
     clock = SystemClock()
-    opened = open_source(source, clock)
+    opened = open_source(with_keys(source), clock)
     if output is not None:
         recorder = file_recorder(opened, clock, output, "--output")
     else:

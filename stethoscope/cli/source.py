@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +13,12 @@ import click
 from stethoscope.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    from asyncssh import SSHKey
 
     from stethoscope.clock import Clock
+    from stethoscope.collect.commands import Commands
     from stethoscope.collect.local import LocalSource
     from stethoscope.collect.ssh import SshSource
     from stethoscope.session.resolve import Asked
@@ -39,6 +43,9 @@ class SourceOptions:
     partition: str | None = None
     slurm_via: str | None = None
     replay: str | None = None
+    read_only: bool = False
+    unlocked: Mapping[Path, SSHKey] | None = None
+    """Keys whose passphrase was asked for; no option."""
 
     def recording(self) -> Path | None:
         """Return the recording that --replay names, None without it; UsageError beside any other option of a source,
@@ -77,6 +84,7 @@ _OPTIONS = (
     click.option("--accept-new", is_flag=True, help="Record unknown host keys; a changed one is still refused."),
     click.option("--interval", metavar="TIME", help="Time between two frames of a node: 2s, 500ms. [2s; 5s above 256]"),
     click.option("--ssh-config", metavar="FILE", help="SSH client configuration, instead of the usual files."),
+    click.option("--read-only", is_flag=True, help="Run nothing on nodes but the stream probe; Slurm is not asked."),
 )
 
 
@@ -85,7 +93,7 @@ def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def with_source(*args: Any, **options: Any) -> Any:
-        given = {name: options.pop(name) for name in SourceOptions.__dataclass_fields__}
+        given = {name: options.pop(name) for name in SourceOptions.__dataclass_fields__ if name in options}
         return function(*args, source=SourceOptions(**given), **options)
 
     decorated: Callable[..., Any] = with_source
@@ -114,18 +122,76 @@ def open_source(
         _only_for_ssh(options)
         from stethoscope.collect.local import LocalSource
 
-        return LocalSource(clock, tick_s=tick_s or TICK_S, on_settled=on_settled)
+        return LocalSource(clock, tick_s=tick_s or TICK_S, on_settled=on_settled, commands=commands_of(options))
     from stethoscope.session.resolve import ssh_source
 
     return ssh_source(asked(options), clock, lambda node: adapted(node, options, tick_s), on_settled)
 
 
 def asked(options: SourceOptions) -> Asked:
-    """Return what the options say about which nodes there are."""
+    """Return what the options say about which nodes there are and what may be run there."""
     from stethoscope.session.resolve import Asked
 
-    names = Asked.__dataclass_fields__
-    return Asked(**{name: getattr(options, name) for name in names})
+    given = {name: getattr(options, name) for name in Asked.__dataclass_fields__ if name != "commands"}
+    return Asked(**given, commands=commands_of(options))
+
+
+def commands_of(options: SourceOptions) -> Commands:
+    """Return what runs commands as the options allow, with the user's journal."""
+    from stethoscope.clock import SystemClock
+    from stethoscope.collect.commands import Commands
+    from stethoscope.collect.journal import Journal
+    from stethoscope.paths import state_dir
+
+    return Commands(Journal(state_dir() / "journal", SystemClock()), read_only=options.read_only)
+
+
+def with_keys(options: SourceOptions) -> SourceOptions:
+    """Return the options with the keys that have a passphrase, which is asked for here, once for all nodes.
+
+    Nothing is asked without a terminal, or when the agent has the key. UsageError after three wrong passphrases,
+    DataError for a broken fleet file.
+    """
+    if not (options.names_nodes and options.replay is None and sys.stdin.isatty() and sys.stderr.isatty()):
+        return options
+    from stethoscope.collect.unlock import locked_keys, may_need, unlock
+
+    if not may_need(options.identity, _fleet_texts(options), options.ssh_config):
+        return options
+    import getpass
+
+    paths = locked_keys([adapted(node, options) for node in _named_nodes(options)], options.ssh_config)
+    if not paths:
+        return options
+    keys = unlock(paths, lambda prompt: getpass.getpass(prompt, sys.stderr), lambda text: click.echo(text, err=True))
+    return replace(options, unlocked=keys)
+
+
+def _fleet_texts(options: SourceOptions) -> list[str]:
+    if options.fleet is None:
+        return []
+    try:
+        return [Path(options.fleet).read_text(errors="replace")]
+    except OSError:
+        return []
+
+
+def _named_nodes(options: SourceOptions) -> list[FleetNode]:
+    """Return the nodes as far as they are known without asking Slurm, with the host that Slurm is asked on."""
+    from stethoscope.session.resolve import resolve
+    from stethoscope.specs.fleet import FleetNode, login_node, read_fleet
+
+    if options.slurm_job is None and options.partition is None:
+        fleet = resolve(asked(options))
+        nodes, login = list(fleet.nodes), fleet.slurm.node if fleet.slurm is not None else None
+    else:
+        # Which nodes they are says Slurm, later; what the configuration says of any node holds for them as well.
+        file = read_fleet(options.fleet) if options.fleet is not None else None
+        nodes = list(file.nodes) if file is not None else [FleetNode("node")]
+        login = file.slurm.node if file is not None and file.slurm is not None else None
+    if options.slurm_via not in (None, "local"):
+        login = login_node(str(options.slurm_via))
+    return [*nodes, *([login] if login is not None else [])]
 
 
 def adapted(node: FleetNode, options: SourceOptions, tick_s: float | None = None) -> FleetNode:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stethoscope.cli.source import SourceOptions, open_source, source_options
+from stethoscope.cli.source import SourceOptions, open_source, source_options, with_keys
 from stethoscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def command(
         from stethoscope.cli.replay import run_replay
 
         return run_replay(recording, ascii_only=ascii_only, metric=metric)
+    source = with_keys(source)
     import asyncio
 
     from stethoscope.ui.run import run_console

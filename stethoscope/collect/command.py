@@ -13,7 +13,10 @@ from stethoscope.collect.program import probe_program
 from stethoscope.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from asyncssh import SSHKey
 
     from stethoscope.specs.fleet import FleetNode
 
@@ -109,12 +112,20 @@ async def _bounded(stream: asyncio.StreamReader, limit: int, *, keep: bool) -> b
 class SshRunner:
     """Runs commands on another machine, on one connection that is kept."""
 
-    def __init__(self, node: FleetNode, *, accept_new: bool = False, ssh_config: str | None = None) -> None:
-        """Connect at the first command."""
+    def __init__(
+        self,
+        node: FleetNode,
+        *,
+        accept_new: bool = False,
+        ssh_config: str | None = None,
+        unlocked: Mapping[Path, SSHKey] | None = None,
+    ) -> None:
+        """Connect at the first command; `unlocked` are keys whose passphrase is known."""
         self.where = node.name
         self._node = node
         self._accept_new = accept_new
         self._ssh_config = ssh_config
+        self._unlocked = unlocked
         self._dialer: Any = None
         self._connection: Any = None
 
@@ -160,7 +171,12 @@ class SshRunner:
         if self._connection is None or self._connection.is_closed():
             if self._dialer is None:
                 dial = await asyncio.to_thread(importlib.import_module, "stethoscope.collect.dial")
-                self._dialer = dial.SshDialer(probe_program(), accept_new=self._accept_new, ssh_config=self._ssh_config)
+                self._dialer = dial.SshDialer(
+                    probe_program(),
+                    accept_new=self._accept_new,
+                    ssh_config=self._ssh_config,
+                    unlocked=self._unlocked,
+                )
             self._connection = await self._dialer.connect(self._node)
         return self._connection
 

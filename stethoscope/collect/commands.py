@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import time
 from typing import TYPE_CHECKING, TypeVar
 
@@ -10,8 +11,9 @@ from stethoscope.collect.command import Answer, CommandError
 from stethoscope.collect.link import LinkFailure, clean_error
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
+    from stethoscope.collect.command import Runner
     from stethoscope.collect.journal import Journal
 
 STREAM = "stream"
@@ -65,3 +67,23 @@ class Commands:
     def _note(self, node: str, kind: str, text: str, result: str, seconds: float) -> None:
         if self.journal is not None:
             self.journal.write(node, kind, text, result, seconds)
+
+
+class AllowedRunner:
+    """A runner whose commands are all of one kind and go this way."""
+
+    def __init__(self, runner: Runner, commands: Commands, kind: str) -> None:
+        """Run what is allowed with `runner`."""
+        self.where = runner.where
+        self._runner = runner
+        self._commands = commands
+        self._kind = kind
+
+    async def run(self, arguments: Sequence[str], limit_s: float) -> Answer:
+        """Run `arguments` for at most `limit_s`; CommandError when that cannot be, or is not allowed."""
+        text = shlex.join(arguments)
+        return await self._commands.run(self.where, self._kind, text, lambda: self._runner.run(arguments, limit_s))
+
+    async def close(self) -> None:
+        """Let go of the machine."""
+        await self._runner.close()

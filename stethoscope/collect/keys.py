@@ -14,6 +14,8 @@ import asyncssh
 from asyncssh.public_key import load_default_keypairs, load_keypairs
 
 from stethoscope.collect.link import clean_error
+from stethoscope.collect.program import USUAL_KEYS
+from stethoscope.collect.unlock import is_locked, public_part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,11 +23,10 @@ if TYPE_CHECKING:
     from asyncssh.public_key import SSHKeyPair
 
     from stethoscope.collect.sshconfig import NodeConfig
+    from stethoscope.collect.target import Target
 
 AGENT_LIST_S = 30.0
 """The agent's list of keys is asked for again after so long, so that `ssh-add` helps a running console."""
-USUAL = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
-"""What is offered where no key is named."""
 
 
 @dataclass(slots=True)
@@ -80,6 +81,20 @@ class KeyRing:
                 keys.pairs.append(copy.copy(pair))
         return keys
 
+    async def locked(self, target: Target) -> list[Path]:
+        """Return the keys of `target` that have a passphrase which must be asked for: named ones, or the usual ones
+        where there is nothing else to offer. What the agent has is not among them."""
+        configured = target.config.texts("IdentityFile")
+        named = [*([target.identity_file] if target.identity_file else []), *(configured or [])]
+        async with self._lock:
+            agent = await self._agent(target.config)
+        held = {pair.key_public_data for pair in agent}
+        paths = [Path(path).expanduser() for path in named or USUAL_KEYS]
+        locked = [path for path in paths if is_locked(path)]
+        if not named and (agent or any(path.exists() for path in paths if path not in locked)):
+            return []
+        return [path for path in locked if public_part(path) not in held]
+
     async def close(self) -> None:
         """Let go of the agents."""
         for _, client, _ in self._agents.values():
@@ -97,7 +112,7 @@ class KeyRing:
         if self._defaults is None:
             loop = asyncio.get_running_loop()
             self._defaults = list(await loop.run_in_executor(None, load_default_keypairs))
-            usual = [Path(path).expanduser() for path in USUAL]
+            usual = [Path(path).expanduser() for path in USUAL_KEYS]
             self._defaults += [pair for path in usual if path in self._unlocked for pair in self._pairs(path, ())]
         return self._defaults
 

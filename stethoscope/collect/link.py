@@ -9,7 +9,7 @@ from stethoscope.clock import hms
 from stethoscope.collect import shell
 from stethoscope.collect.stream import Phase, ProbeStream
 from stethoscope.model.frame import Frame, Link, LinkState
-from stethoscope.model.wire import Bye
+from stethoscope.model.wire import Bye, Hello
 from stethoscope.parse.stream import ParseError, parse
 from stethoscope.text import clean
 
@@ -23,6 +23,9 @@ FIRST_FULL_S = 30.0
 """Longest wait from there to the first full frame; initialising the driver can take seconds."""
 FLOOD_WORDS = "the probe sent more than 2 MiB/s or 3,000 lines/s, or a line of more than 1 MiB"
 USING_SHELL = "no Python, using sh"
+REBOOTED = "back after reboot"
+REBOOTED_S = 600.0
+"""A link that is live again after the node was started anew says so for so long."""
 STDERR_LIMIT = 8192
 DETAIL_LIMIT = 400
 
@@ -104,6 +107,8 @@ class NodeLink:
         self._last_wall = 0.0
         self._live_since: float | None = None
         self._cut: LinkFailure | None = None
+        self._boot_id = ""
+        self._rebooted: float | None = None
         self.tick_s = node.tick_s
         sink.on_link(node.name, self.link)
 
@@ -145,6 +150,8 @@ class NodeLink:
         now, wall = self._clock.monotonic(), self._clock.wall()
         before = self._stream.phase
         lines = self._stream.feed(data, now)
+        if lines and self._last_line == b"":
+            self._note_boot(lines[0], now)
         phase = self._note_phase(before, now)
         self._send_shell()
         if not lines:
@@ -180,6 +187,9 @@ class NodeLink:
                 self.cut(LinkFailure(LinkState.SILENT, detail))
             else:
                 self.say(LinkState.SILENT, detail, verified=self.running.verified)
+        elif phase is Phase.LIVE and self._rebooted is not None and now - self._rebooted > REBOOTED_S:
+            self._rebooted = None
+            self._say_live()
 
     def cut(self, failure: LinkFailure) -> None:
         """Drop the link because of `failure`."""
@@ -212,6 +222,17 @@ class NodeLink:
         """Return what the login printed before the probe spoke, cleaned."""
         return clean(self._stream.noise)
 
+    def _note_boot(self, first: bytes, now: float) -> None:
+        """Learn from the first line of a run whether the node was started anew since the run before."""
+        try:
+            hello = parse(first)
+        except ParseError:
+            return
+        if isinstance(hello, Hello) and hello.boot_id:
+            if self._boot_id and self._boot_id != hello.boot_id:
+                self._rebooted = now
+            self._boot_id = hello.boot_id
+
     def _note_phase(self, before: Phase, now: float) -> Phase:
         """Act when the phase is no longer what it was `before`; return it."""
         phase = self._stream.phase
@@ -239,7 +260,8 @@ class NodeLink:
 
     def _say_live(self) -> None:
         assert self.running is not None
-        remarks = [self.running.remark, USING_SHELL if self._stream.is_shell else ""]
+        rebooted = REBOOTED if self._rebooted is not None else ""
+        remarks = [rebooted, self.running.remark, USING_SHELL if self._stream.is_shell else ""]
         self.say(LinkState.LIVE, "; ".join(filter(None, remarks)), verified=self.running.verified)
 
     def _send_shell(self) -> None:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stethoscope.collect.commands import STREAM, Commands
 from stethoscope.collect.fanout import Fanout
 from stethoscope.collect.link import Ending, LinkFailure, NodeLink, Running, clean_error
 from stethoscope.collect.program import Program, probe_program
@@ -83,12 +84,17 @@ class _LocalProbe:
 class LocalDialer:
     """Starts the probe on this machine."""
 
-    def __init__(self, program: Program) -> None:
-        """Start `program` when asked to."""
+    def __init__(self, program: Program, commands: Commands | None = None) -> None:
+        """Start `program` when asked to, through `commands`."""
         self._program = program
+        self._commands = commands or Commands()
 
     async def dial(self, link: NodeLink, nonce: str) -> Running:
         """Start the probe as a child process that no signal of this terminal reaches."""
+        text = f"stream probe, every {link.node.tick_s:g} s"
+        return await self._commands.run(link.node.name, STREAM, text, lambda: self._start(link, nonce))
+
+    async def _start(self, link: NodeLink, nonce: str) -> Running:
         python = Path(sys.executable).parent
         environment = {**os.environ, "PATH": f"{python}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
         loop = asyncio.get_running_loop()
@@ -127,17 +133,24 @@ class LocalSource:
         tick_s: float = TICK_S,
         program: Program | None = None,
         on_settled: Callable[[], None] | None = None,
+        commands: Commands | None = None,
     ) -> None:
-        """Prepare for this machine under its host name; nothing is started before `run`."""
+        """Prepare for this machine under its host name; `run` starts the probe, through `commands`."""
         name = clean(socket.gethostname(), 255) or "localhost"
         self.fleet = name
         self.nodes: tuple[FleetNode, ...] = (FleetNode(name, tick_s=tick_s),)
+        self.commands = commands or Commands()
+        self.read_only = self.commands.read_only
         self._program = program
         self._fanout = Fanout(self.nodes, clock, on_settled=on_settled)
 
     async def run(self, sink: Sink) -> None:
         """Run the probe, start it again when it ends, until cancelled; then end it."""
-        await self._fanout.run(sink, LocalDialer(self._program or probe_program()))
+        await self._fanout.run(sink, LocalDialer(self._program or probe_program(), self.commands))
+
+    def take_notices(self) -> list[str]:
+        """Return what people should know about what was run, once."""
+        return self.commands.take_notices()
 
     def ask_full(self, node: str | None = None) -> None:
         """Ask for a frame with every value."""

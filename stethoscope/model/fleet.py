@@ -117,6 +117,8 @@ class FleetSnapshot:
     events: tuple[LogEvent, ...] = ()
     by_name: Mapping[str, int] = field(default_factory=dict)
     simulated: bool = False
+    read_only: bool = False
+    """Nothing is run on the nodes but the stream probe."""
     jobs: tuple[Job, ...] = ()
     """Jobs that have nodes of this fleet."""
     scheduler_note: str = ""

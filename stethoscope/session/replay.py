@@ -80,6 +80,9 @@ class ReplaySession:
         """There is nothing to tell that is not on the screen."""
         return []
 
+    def retry(self, node: str) -> None:
+        """There are no links to try."""
+
     @property
     def state(self) -> ReplayState:
         """Return how the replay stands."""

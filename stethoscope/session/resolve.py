@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stethoscope.collect.command import LocalRunner, SshRunner
+from stethoscope.collect.commands import SLURM, AllowedRunner, Commands
 from stethoscope.collect.groups import clustershell_group, split_set
 from stethoscope.collect.slurm import LiveSlurm, Slurm
 from stethoscope.errors import UsageError, did_you_mean
 from stethoscope.specs.fleet import Fleet, FleetNode, SlurmLogin, default_tick_s, login_node, read_fleet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from asyncssh import SSHKey
 
     from stethoscope.clock import Clock
     from stethoscope.collect.ssh import SshSource
@@ -33,6 +37,10 @@ class Asked:
     slurm_via: str | None = None
     accept_new: bool = False
     ssh_config: str | None = None
+    unlocked: Mapping[Path, SSHKey] | None = None
+    """Keys whose passphrase is known."""
+    commands: Commands = field(default_factory=Commands)
+    """What everything is run through."""
 
 
 def resolve(asked: Asked, adapt: Callable[[FleetNode], FleetNode] = lambda node: node) -> Fleet:
@@ -76,13 +84,14 @@ def _login(asked: Asked, file: Fleet | None) -> SlurmLogin | None:
 def open_slurm(login: SlurmLogin, asked: Asked, adapt: Callable[[FleetNode], FleetNode] = lambda node: node) -> Slurm:
     """Return Slurm at `login`, reached as the nodes are."""
     if login.node is None:
-        return Slurm(LocalRunner())
+        return Slurm(AllowedRunner(LocalRunner(), asked.commands, SLURM))
     node = replace(adapt(FleetNode(login.node.name)), name=login.node.name)
     said = ("address", "user", "jump", "identity_file", "known_hosts")
     changes = {name: getattr(login.node, name) for name in said if getattr(login.node, name) is not None}
     # `--port` is that of the nodes.
     node = replace(node, port=login.node.port, **changes)
-    return Slurm(SshRunner(node, accept_new=asked.accept_new, ssh_config=asked.ssh_config))
+    runner = SshRunner(node, accept_new=asked.accept_new, ssh_config=asked.ssh_config, unlocked=asked.unlocked)
+    return Slurm(AllowedRunner(runner, asked.commands, SLURM))
 
 
 def ssh_source(
@@ -102,12 +111,15 @@ def ssh_source(
         ssh_config=asked.ssh_config,
         on_settled=on_settled,
         scheduler=live_slurm(fleet, asked, adapt),
+        commands=asked.commands,
+        unlocked=asked.unlocked,
     )
 
 
 def live_slurm(fleet: Fleet, asked: Asked, adapt: Callable[[FleetNode], FleetNode]) -> LiveSlurm | None:
-    """Return what reads Slurm while the console runs, None where nothing says that there is one."""
-    if fleet.slurm is None:
+    """Return what reads Slurm while the console runs, None where nothing says that there is one, or nothing may be
+    run."""
+    if fleet.slurm is None or asked.commands.read_only:
         return None
     return LiveSlurm(open_slurm(fleet.slurm, asked, adapt), [(node.name, node.address) for node in fleet.nodes])
 

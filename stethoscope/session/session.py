@@ -170,7 +170,12 @@ class Session:
                 return self._snapshot
         self._changed = False
         snapshot = self._state.snapshot(self.clock.wall(), mono)
-        self._snapshot = replace(snapshot, findings=self._findings, simulated=self.source.simulated)
+        self._snapshot = replace(
+            snapshot,
+            findings=self._findings,
+            simulated=self.source.simulated,
+            read_only=getattr(self.source, "read_only", False),
+        )
         return self._snapshot
 
     def evaluate(self) -> FleetSnapshot:
@@ -217,7 +222,16 @@ class Session:
 
     def take_notices(self) -> list[str]:
         """Return what people should be told about the session itself, once."""
-        return [notice for tap in self.taps for notice in tap.take_notices()]
+        notices = [notice for tap in self.taps for notice in tap.take_notices()]
+        # A source that runs commands keeps a journal of them; a recording runs none.
+        of_source = getattr(self.source, "take_notices", None)
+        return notices if of_source is None else notices + of_source()
+
+    def retry(self, node: str) -> None:
+        """Try the link to `node` now, if it waits for its next attempt and the source can."""
+        retry = getattr(self.source, "retry", None)
+        if retry is not None:
+            retry(node)
 
     def tend(self) -> None:
         """Do what is due: ask for full frames, evaluate the rules, push what changed."""

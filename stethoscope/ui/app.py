@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from stethoscope.clock import Clock
+    from stethoscope.model.fleet import Node
     from stethoscope.ui.session import OpenSession, ReplayLike, SessionLike
 
 PULL_S = 0.25
@@ -174,6 +175,16 @@ class StethoscopeApp(App[None]):
 
         self.push_screen(NodeScreen(self, name))
         self.call_after_refresh(self.pull)
+
+    def retry_node(self, node: Node) -> None:
+        """Try the link to a node now, when it waits for its next attempt."""
+        if self.session is None or self.replay is not None:
+            self.tell("a recording has no links to try")
+        elif node.link.next_try is None:
+            self.tell(f"{node.name}: the link is {node.link.state.value}, there is nothing to try")
+        else:
+            self.session.retry(node.name)
+            self.tell(f"{node.name}: trying again")
 
     def choose(self, what: str, choices: Sequence[tuple[str, str, str]], chosen: Callable[[str], object]) -> None:
         """Ask for one of `choices` (title, explanation, id) and call `chosen` with its id."""

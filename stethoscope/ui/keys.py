@@ -87,6 +87,15 @@ KEYS: tuple[Key, ...] = (
         footer=True,
     ),
     Key(
+        "node.retry",
+        ("r",),
+        "retry_node",
+        "node: try the link now",
+        "retry",
+        "Try the link to the node again now, instead of at its next attempt.",
+        ("fleet", "node"),
+    ),
+    Key(
         "sort.next",
         ("s",),
         "next_sort",

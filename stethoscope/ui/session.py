@@ -27,6 +27,9 @@ class SessionLike(Protocol):
     def take_notices(self) -> list[str]:
         """Return what people should be told about the session itself, once."""
 
+    def retry(self, node: str) -> None:
+        """Try the link to `node` now, if it waits for its next attempt."""
+
 
 @runtime_checkable
 class ReplayLike(SessionLike, Protocol):

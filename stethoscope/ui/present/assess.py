@@ -209,12 +209,15 @@ def age_word(node: Node, now_mono: float) -> str:
     return "" if age is None else duration(float(np.ceil(max(age, node.tick_s, 1.0)))).replace(".0 s", " s")
 
 
-def link_words(node: Node, now_wall: float) -> str:
-    """Return the state of a node's link in words: what happened, since when, and when it is tried again."""
+def link_words(node: Node, now_wall: float, *, next_try: bool = False) -> str:
+    """Return the state of a node's link in words: what happened, since when, and with `next_try` when it is tried
+    again."""
     link = node.link
     parts = [link.state.value]
     if not link.state.is_pending and not link.state.is_live:
         parts[0] += f" {duration(max(0.0, now_wall - link.since))}"
+    if next_try and link.next_try is not None:
+        parts.append(f"next try in {duration(np.ceil(max(0.0, link.next_try - now_wall)))}".replace(".0 s", " s"))
     if link.detail:
         parts.append(link.detail)
     return " · ".join(parts)

@@ -65,9 +65,11 @@ def cursor_line(grid: FleetGrid, key: str, target: Target, wall: float, cells: i
     fresh = grid.assessment.ages[node.index]
     age = age_word(node, grid.assessment.now_mono)
     if fresh is not Level.NORMAL:
-        parts.append(Span(dot + link_words(node, wall), level_tone(fresh)))
+        parts.append(Span(dot + link_words(node, wall, next_try=True), level_tone(fresh)))
     elif age:
         parts.append(Span(f"{dot}age {age}", Tone.QUIET))
+        if node.link.detail:
+            parts.append(Span(f"{dot}{node.link.detail}", Tone.QUIET))
     if finding is not None:
         said = SEVERITY_LEVELS[finding.severity]
         parts.append(Span(f"{dot}{glyphs.level(said)} {finding.severity} {finding.summary}", level_tone(said)))
@@ -103,5 +105,10 @@ def _values(grid: FleetGrid, node: Node, scope: Scope, row: int) -> list[tuple[s
 
 
 def _node_words(grid: FleetGrid, node: Node, wall: float, cells: int) -> Row:
-    parts = [Span(" "), Span(node.name, Tone.STRONG), Span("  "), Span(link_words(node, wall), Tone.QUIET)]
+    parts = [
+        Span(" "),
+        Span(node.name, Tone.STRONG),
+        Span("  "),
+        Span(link_words(node, wall, next_try=True), Tone.QUIET),
+    ]
     return fit(parts, cells - 1, grid.glyphs.ellipsis)

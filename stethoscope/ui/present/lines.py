@@ -150,6 +150,8 @@ def _wide_counts(assessment: Assessment, counts: Counts, glyphs: Glyphs) -> list
     row = [Span(snapshot.fleet, Tone.TITLE)]
     if snapshot.simulated:
         row.append(Span("  SIMULATED", Tone.PLANNED))
+    if snapshot.read_only:
+        row.append(Span("  READ-ONLY", Tone.PLANNED))
     dot = f" {glyphs.dot} "
     gpus = f"{dot}{counts.gpus:,} GPUs" if counts.gpus else ""
     nodes = "1 node" if counts.nodes == 1 else f"{counts.nodes:,} nodes"
@@ -168,6 +170,8 @@ def _short_counts(assessment: Assessment, counts: Counts, glyphs: Glyphs) -> lis
     row = [Span(cut(snapshot.fleet, 16, glyphs.ellipsis), Tone.TITLE)]
     if snapshot.simulated:
         row.append(Span(" SIM", Tone.PLANNED))
+    if snapshot.read_only:
+        row.append(Span(" RO", Tone.PLANNED))
     gpus = f" {counts.gpus}g" if counts.gpus else ""
     row.append(Span(f" {counts.nodes}n{gpus} {glyphs.dot} {counts.live} live", Tone.PLAIN))
     row += [Span(f" {glyphs.level(level)}{many}", level_tone(level)) for many, level, _ in _states(counts)]

@@ -210,6 +210,12 @@ class FleetScreen(Screen[None]):
         else:
             self._owner.open_node(current[0])
 
+    def action_retry_node(self) -> None:
+        """Try the link to the node under the cursor now."""
+        current = self.view.current
+        if current is not None and self._snapshot is not None and current[0] in self._snapshot.by_name:
+            self._owner.retry_node(self._snapshot.node(current[0]))
+
     def action_next_metric(self, step: int) -> None:
         """Show the next or previous metric of the catalogue."""
         if self._options is not None and self._snapshot is not None:

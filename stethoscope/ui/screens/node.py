@@ -91,6 +91,11 @@ class NodeScreen(Screen[None]):
         self.query_one("#top", Lines).show([title])
         view.show(node_rows(assessment, node, wall, view.cells or self.size.width, glyphs))
 
+    def action_retry_node(self) -> None:
+        """Try the link to the node now."""
+        if self._snapshot is not None and self._node_name in self._snapshot.by_name:
+            self._owner.retry_node(self._snapshot.node(self._node_name))
+
     def action_pause(self) -> None:
         """Hold the view, or let it go on; a replay stands still itself."""
         if self._owner.replay is not None:
