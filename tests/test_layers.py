@@ -26,7 +26,9 @@ def test_the_command_line_starts_without_anything_heavy() -> None:
     assert (modules_after(code) - before) & HEAVY == set()
 
 
-@pytest.mark.parametrize("module", ["cli.watch", "cli.check", "cli.demo", "cli.sim", "cli.lint", "cli.record", "cli.replay"])
+@pytest.mark.parametrize(
+    "module", ["cli.watch", "cli.check", "cli.demo", "cli.sim", "cli.lint", "cli.record", "cli.replay"]
+)
 def test_a_verb_can_show_its_help_without_anything_heavy(module: str) -> None:
     code = f"import stethoscope.{module}"
     assert modules_after(code) & (HEAVY - {"asyncio"}) == set()

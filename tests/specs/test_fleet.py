@@ -126,7 +126,7 @@ def test_from_hosts() -> None:
         ),
         (
             "schema: stethoscope.fleet/1\nhosts:\n  n1: {interval: 2h}\n",
-            'fleet.yaml:3:18: an interval is from 0.2 s to 600 s, not 7200 s',
+            "fleet.yaml:3:18: an interval is from 0.2 s to 600 s, not 7200 s",
         ),
         (
             "schema: stethoscope.fleet/1\ngroups:\n  g: {nodes: 'n[1-'}\n",

@@ -176,7 +176,11 @@ def test_conditions(text: str, expected: object) -> None:
         ("- {metric: nvlink_error_rate, operator: '>', threshold: 1, window: 60s}", "5:70", "at least 90 s"),
         ("- {metric: gpu_temp, operator: '>', threshold: 1, window: 2h}", "5:61", "a window is at most 60 minutes"),
         ("- {metric: gpu_temp, operator: '>', threshold: 1, aggregate: max}", "5:5", 'max needs a "window"'),
-        ("- {metric: gpu_temp, operator: '>', threshold: 1, window: soon}", "5:61", "is not a duration such as 30s, 5m or 1h30m"),
+        (
+            "- {metric: gpu_temp, operator: '>', threshold: 1, window: soon}",
+            "5:61",
+            "is not a duration such as 30s, 5m or 1h30m",
+        ),
         (
             "- {metric: gpu_temp, operator: '>', threshold: 1, window: 5m, aggregate: slope}",
             "5:76",
