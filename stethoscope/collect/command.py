@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import os
 import shlex
+import signal
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,6 +26,7 @@ OUTPUT_LIMIT = 64 * 1024 * 1024
 """More output than this is not an answer: a node record has 2 KB, a job with its options 3 KB."""
 STDERR_LIMIT = 8192
 NOT_FOUND = 127
+END_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +94,20 @@ class LocalRunner:
             raise CommandError(f"no answer in {limit_s:g} s") from None
         finally:
             if process.returncode is None:
-                with suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()
+                await _end(process)
         return Answer(status if status >= 0 else None, stdout, clean(stderr, STDERR_LIMIT))
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill a command with all that it started, and wait for it: that ends only once its output was read to the end."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(END_S):
+            for stream in (process.stdout, process.stderr):
+                while stream is not None and await stream.read(65_536):
+                    pass
+            await process.wait()
 
 
 async def _bounded(stream: asyncio.StreamReader, limit: int, *, keep: bool) -> bytes:
