@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from stethoscope.cli.source import SourceOptions, adapted, asked, source_options
+from stethoscope.cli.source import SourceOptions, adapted, asked, open_source, source_options, with_keys
 from stethoscope.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stethoscope.specs.fleet import Fleet
+    from stethoscope.specs.fleet import Fleet, FleetNode
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -118,8 +119,6 @@ def show(source: SourceOptions, as_json: bool) -> int:
 
     Without options it shows the fleet file of the user's configuration. No node is connected to.
     """
-    from dataclasses import replace
-
     from stethoscope.paths import config_dir
     from stethoscope.session.resolve import resolve
     from stethoscope.specs.fleet import parse_interval
@@ -144,6 +143,53 @@ def show(source: SourceOptions, as_json: bool) -> int:
         for line in fleet_lines(fleet, origins):
             click.echo(line)
     return 0
+
+
+@command.command("test", context_settings=_HELP)
+@source_options
+@click.option("--timeout", metavar="TIME", default="60s", show_default=True, help="Longest wait for slow nodes.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document (stethoscope.fleet.test/1).")
+def test(source: SourceOptions, timeout: str, as_json: bool) -> int:
+    """Try every node once and say what works there, and what to do about what does not.
+
+    Exit status: 0 all is fine, 1 something is missing, 69 when no node was reached.
+    """
+    import asyncio
+    import json
+
+    from stethoscope.clock import SystemClock
+    from stethoscope.collect.command import SshRunner
+    from stethoscope.collect.local import LocalSource
+    from stethoscope.errors import EXIT_HEALTHY, EXIT_PLANNED, EXIT_UNREACHABLE
+    from stethoscope.paths import config_dir
+    from stethoscope.session.fleet_test import try_fleet
+    from stethoscope.specs.duration import duration_s
+    from stethoscope.ui.present.fleet_tried import tried_json, tried_lines
+
+    if not source.names_nodes and (config_dir() / "fleet.yaml").exists():
+        source = replace(source, fleet=str(config_dir() / "fleet.yaml"))
+    try:
+        limit_s = duration_s(timeout)
+    except ValueError as error:
+        raise UsageError(f"--timeout: {error}") from None
+    options = with_keys(source)
+    opened = open_source(options, SystemClock())
+    if isinstance(opened, LocalSource):
+        raise UsageError("say which nodes to try, with --hosts or --fleet")
+
+    def runner(node: FleetNode) -> SshRunner:
+        return SshRunner(node, accept_new=options.accept_new, ssh_config=options.ssh_config, unlocked=options.unlocked)
+
+    result = asyncio.run(try_fleet(opened, runner, limit_s=limit_s))
+    for notice in opened.take_notices():
+        click.echo(f"note: {notice}", err=True)
+    if as_json:
+        click.echo(json.dumps(tried_json(result), ensure_ascii=False))
+    else:
+        click.echo("\n".join(tried_lines(result)))
+    if not result.reached:
+        return EXIT_UNREACHABLE
+    return EXIT_HEALTHY if all(node.is_fine for node in result.nodes) else EXIT_PLANNED
 
 
 def _origins(fleet: Fleet, options: SourceOptions) -> Mapping[str, Mapping[str, str]]:
