@@ -145,7 +145,7 @@ class _Look:
     def _take_driver(self, name: str, notes: dict[str, str], gpus: int | None) -> None:
         node, note = self.found[name], notes.get("nvml", "")
         expected = self._expected[name].expected_gpus
-        if note in ("no devices", "unsupported") and not expected:
+        if (note.startswith("no ") and expected == 0) or (note == "no devices" and expected is None):
             node.driver = "none"
         elif note:
             node.driver = note
@@ -259,10 +259,12 @@ def _lacks(node: NodeTest, user: str) -> list[tuple[int, str, str]]:
 def _driver_advice(note: str) -> str:
     if note.startswith("hung"):
         return "the driver does not answer: drain the node and reset it"
-    if "of" in note:
+    if note.endswith(" GPUs"):
         return "look at lspci and dmesg for what is missing"
     if note.startswith("permission"):
         return "look at the mode of /dev/nvidia*"
+    if note.startswith("no "):
+        return "is the driver installed? a node without GPUs needs gpus: 0 in the fleet file"
     return "look at nvidia-smi there"
 
 
