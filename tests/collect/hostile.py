@@ -1,4 +1,4 @@
-"""Servers that break the tools of those who trust them: some of TCP, and one of SSH whose commands do as they please."""
+"""Servers that break the tools of those who trust them: of TCP, and one of SSH whose commands do as they please."""
 
 from __future__ import annotations
 
