@@ -2,7 +2,9 @@
 
 Prints, per node, the CPU of this process from nothing to the first full frame, for three sets of files: one pattern in
 known_hosts and no SSH configuration; 2,000 plain entries and 2,000 `Host` blocks; the same with hashed names. The floor
-beside them is asyncssh connecting with everything prepared and no supervision. The servers are another process.
+beside them is asyncssh connecting with everything prepared and no supervision; the peer is clush, which lets 64 `ssh`
+at once fetch one frame each. Then ten times as many nodes, of which 5 % are dead: a third refuses, a third does not
+answer, a third is mute. The servers are another process.
 """
 
 from __future__ import annotations
@@ -11,11 +13,15 @@ import asyncio
 import contextlib
 import gc
 import resource
+import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import asyncssh
 
@@ -27,6 +33,9 @@ from stethoscope.collect.ssh import SshSource
 from stethoscope.model import wire
 from stethoscope.model.frame import Frame, Link, LinkState
 from stethoscope.specs.fleet import Fleet, FleetNode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 assert _imported_before_the_clock_runs
 ENTRIES = 2000
@@ -57,6 +66,10 @@ async def serve(directory: Path) -> None:
     """Serve all nodes on one port; print it."""
 
     async def play(process: asyncssh.SSHServerProcess[bytes]) -> None:
+        if not (process.command or "").startswith("probe "):
+            process.stdout.write(FRAME + b"\n")
+            process.exit(0)
+            return
         nonce, tick = (process.command or "").split()[-2:]
         loop = asyncio.get_running_loop()
         with contextlib.suppress(OSError, asyncssh.Error):
@@ -106,17 +119,18 @@ class Sink:
                 self.all_live.set()
 
 
-async def ours(name: str, nodes: tuple[FleetNode, ...], ssh_config: str, steady_s: float) -> None:
-    """Connect to all nodes through the source and print what it cost."""
+async def ours(name: str, nodes: tuple[FleetNode, ...], ssh_config: str, steady_s: float, dead: int = 0) -> None:
+    """Connect to all nodes, of which so many are dead, through the source and print what it cost."""
     program = Program(lambda nonce, tick_s: f"probe {nonce} {tick_s}", lambda: PAYLOAD)
-    sink = Sink(len(nodes))
+    sink = Sink(len(nodes) - dead)
     source = SshSource(Fleet("benchmark", nodes), SystemClock(), ssh_config=ssh_config, program=program)
     cpu, start = cpu_s(), time.perf_counter()
     task = asyncio.create_task(source.run(sink))
     async with asyncio.timeout(300):
         await sink.all_live.wait()
     cost = 1000 * (cpu_s() - cpu) / len(nodes)
-    print(f"{name:8} {cost:6.2f} ms of CPU a node, all live after {time.perf_counter() - start:.1f} s")
+    which = f"{len(nodes) - dead:,} of {len(nodes):,}" if dead else "all"
+    print(f"{name:8} {cost:6.2f} ms of CPU a node, {which} live after {time.perf_counter() - start:.1f} s")
     if steady_s:
         gc.collect()
         gc.freeze()
@@ -174,19 +188,68 @@ async def floor(directory: Path, port: int, nodes: int) -> None:
     await asyncio.gather(*(connection.wait_closed() for connection in connections))
 
 
+def clush(directory: Path, port: int, nodes: int) -> None:
+    """Fetch one frame of all nodes with clush and print what it cost, its `ssh` included."""
+    program, ssh = Path(sys.executable).with_name("clush"), shutil.which("ssh")
+    found = str(program) if program.exists() else shutil.which("clush")
+    if found is None or ssh is None:
+        print(f"{'clush':8} skipped: {'clush' if found is None else 'ssh'} is not installed")
+        return
+    options = (
+        f"-F none -p {port} -i {directory / 'id'} -o UserKnownHostsFile={directory / 'plain'} -o IdentitiesOnly=yes "
+        "-o BatchMode=yes -o LogLevel=ERROR"
+    )
+    where = ",".join(address(node) for node in range(nodes))
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    command = [found, "-S", "-q", "-f", "64", "-l", "u", "-o", options, "-w", where, "frame"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    elapsed, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cost = 1000 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / nodes
+    fetched = len(ran.stdout.splitlines())
+    print(f"{'clush':8} {cost:6.2f} ms of CPU a node, {fetched} frames fetched after {elapsed:.1f} s")
+
+
+@contextlib.contextmanager
+def dead_ports() -> Iterator[tuple[int, int, int]]:
+    """Yield a port that refuses, one that does not answer, and one that accepts and stays mute."""
+    with socket.socket() as closed, socket.socket() as full, socket.create_server(("0.0.0.0", 0), backlog=4096) as mute:
+        closed.bind(("0.0.0.0", 0))
+        full.bind(("0.0.0.0", 0))
+        full.listen(0)
+        fillers = [socket.socket() for _ in range(4)]
+        for filler in fillers:
+            filler.setblocking(False)
+            filler.connect_ex(("127.0.0.1", full.getsockname()[1]))
+        yield closed.getsockname()[1], full.getsockname()[1], mute.getsockname()[1]
+        for filler in fillers:
+            filler.close()
+
+
+async def wave(fleet: tuple[FleetNode, ...]) -> None:
+    """Connect to a fleet of which every twentieth node is dead."""
+    with dead_ports() as ports:
+        dead = [node for node in range(len(fleet)) if node % 20 == 7]
+        mixed = list(fleet)
+        for number, node in enumerate(dead):
+            mixed[node] = replace(fleet[node], port=ports[number % 3])
+        await ours("5 % dead", tuple(mixed), "none", 0.0, len(dead))
+
+
 async def measure(directory: Path, port: int, nodes: int, tick_s: float, steady_s: float) -> None:
     """Run all cases one after the other."""
     asyncio.get_running_loop().set_default_executor(io_executor())
-    raise_file_limit(nodes)
+    raise_file_limit(10 * nodes)
     key, identity = " ".join((directory / "host.pub").read_text().split()[:2]), directory / "id"
     await floor(directory, port, 20)
     await floor(directory, port, nodes)
     (directory / "plain").write_text(f"* {key}\n")
     fleet = tuple(
         FleetNode(f"n{node}", address(node), port, "u", None, str(identity), str(directory / "plain"), tick_s=tick_s)
-        for node in range(nodes)
+        for node in range(10 * nodes)
     )
-    await ours("plain", fleet, "none", steady_s)
+    await asyncio.to_thread(clush, directory, port, nodes)
+    await ours("plain", fleet[:nodes], "none", steady_s)
+    await wave(fleet)
     entries = "".join(f"[{address(node)}]:{port} {key}\n" for node in range(ENTRIES))
     blocks = "".join(f"Host n{node}\n  HostName {address(node)}\n  Port {port}\n" for node in range(ENTRIES))
     bare = tuple(FleetNode(f"n{node}", tick_s=tick_s) for node in range(nodes))
