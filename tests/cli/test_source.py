@@ -66,7 +66,7 @@ def test_a_fleet_file(tmp_path: Path) -> None:
         (SourceOptions(accept_new=True), "--accept-new is about SSH"),
         (SourceOptions(hosts="n[1-"), "cannot read node set"),
         (SourceOptions(hosts=""), "names no node"),
-        (SourceOptions(hosts="n1", interval="soon"), '--interval: "soon" is not an interval'),
+        (SourceOptions(hosts="n1", interval="soon"), '--interval: "soon" is not a duration'),
     ],
 )
 def test_what_does_not_fit_together(options: SourceOptions, message: str) -> None:
