@@ -13,7 +13,7 @@ from asyncssh.encryption import get_default_encryption_algs
 from asyncssh.kex import get_default_kex_algs
 from asyncssh.public_key import get_default_certificate_algs, get_default_public_key_algs
 
-from stethoscope.collect import words
+from stethoscope.collect import jump, words
 from stethoscope.collect.commands import STREAM, Commands
 from stethoscope.collect.hostkeys import Known
 from stethoscope.collect.jump import Jumps, Opened, Via, turn
@@ -61,6 +61,10 @@ class _Way:
     arguments: list[str] | None = None
     gate: asyncio.Semaphore | None = None
     """Bounds the handshakes that go the same way."""
+    hold_s: float = 0.0
+    """So long may one hold its place without an answer of the node."""
+    mute_s: float = 0.0
+    """So long may the node be mute once there is a way to it."""
     verified: bool = True
     """The host keys on the way were checked."""
 
@@ -87,6 +91,13 @@ class _Owner(asyncssh.SSHClient):
         self.remark = ""
         self.proxy: Proxy | None = None
         self.on_open: Callable[[], None] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether there is a way to the node: a program's is only known by an answer."""
+        if self.connection is None:
+            return False
+        return self.proxy is None or bool(self.connection.get_extra_info("server_version"))
 
     def look_up(self, _host: str, _address: str, _port: int | None) -> tuple[list[asyncssh.SSHKey], ...]:
         """Return the keys that asyncssh may trust without asking."""
@@ -297,7 +308,7 @@ class SshDialer:
         if way.gate is None:
             connection = await self._log_in(target, way, owner, keys)
         else:
-            async with turn(way.gate, lambda: owner.connection is not None):
+            async with turn(way.gate, lambda: owner.is_open, way.hold_s):
                 connection = await self._log_in(target, way, owner, keys)
         if owner.failure is not None:
             connection.abort()
@@ -310,11 +321,15 @@ class SshDialer:
             before, _, last = target.jump.rpartition(",")
             ride = await self._proxies.ride(self._targets.hop(last, before), target.host, target.port)
             if ride is not None:
-                return _Way(arguments=ride, gate=self._proxies.gate)
+                return _Way(arguments=ride, gate=self._proxies.gate, hold_s=jump.HOLD_S, mute_s=BANNER_S)
             tunnel, verified = await self._jumps.connection(target.jump, via)
-            return _Way(tunnel=tunnel, gate=self._jumps.gate(target.jump), verified=verified)
+            gate = self._jumps.gate(target.jump)
+            return _Way(tunnel=tunnel, gate=gate, hold_s=jump.HOLD_S, mute_s=BANNER_S, verified=verified)
         arguments = target.proxy_arguments()
-        return _Way() if arguments is None else _Way(arguments=arguments, gate=self._proxies.gate)
+        if arguments is None:
+            return _Way(mute_s=BANNER_S)
+        # What a proxy command does before it connects may take its time.
+        return _Way(arguments=arguments, gate=self._proxies.gate, hold_s=jump.PROXY_HOLD_S, mute_s=LOGIN_S)
 
     async def _log_in(self, target: Target, way: _Way, owner: _Owner, keys: Keys) -> asyncssh.SSHClientConnection:
         sock = proxy = None
@@ -332,8 +347,7 @@ class SshDialer:
         if target.config.get("HostKeyAlgorithms") is None:
             options["server_host_key_algs"] = owner.host_key_algorithms()
         loop = asyncio.get_running_loop()
-        # What a proxy command does before it connects may take its time.
-        mute = loop.call_later(BANNER_S if proxy is None else LOGIN_S, _drop_mute, owner, target.where)
+        mute = loop.call_later(way.mute_s, _drop_mute, owner, target.where, way.mute_s)
         try:
             async with asyncio.timeout(LOGIN_S if way.tunnel is None else TUNNEL_S) as limit:
                 owner.on_open = lambda: limit.reschedule(loop.time() + LOGIN_S)
@@ -382,8 +396,8 @@ class SshDialer:
         return connection, verified
 
 
-def _drop_mute(owner: _Owner, where: str) -> None:
+def _drop_mute(owner: _Owner, where: str, mute_s: float) -> None:
     connection = owner.connection
     if connection is not None and not connection.get_extra_info("server_version"):
-        owner.failure = LinkFailure(LinkState.UNREACHABLE, f"{where}: connected, but no SSH answer in {BANNER_S:g} s")
+        owner.failure = LinkFailure(LinkState.UNREACHABLE, f"{where}: connected, but no SSH answer in {mute_s:g} s")
         connection.abort()

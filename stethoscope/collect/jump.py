@@ -29,6 +29,8 @@ IN_FLIGHT = 8
 """Handshakes at once through one jump host."""
 HOLD_S = 1.0
 """What is not even connected by then is no handshake, and lets the next one go first."""
+PROXY_HOLD_S = 4.0
+"""A proxy command may log in somewhere before it connects."""
 
 
 class Jumps:
@@ -103,8 +105,8 @@ class _Jump:
 
 
 @asynccontextmanager
-async def turn(gate: asyncio.Semaphore, is_open: Callable[[], bool]) -> AsyncIterator[None]:
-    """Hold one of the places of `gate` for the length of a block, or for HOLD_S while nothing `is_open`."""
+async def turn(gate: asyncio.Semaphore, is_open: Callable[[], bool], hold_s: float) -> AsyncIterator[None]:
+    """Hold one of the places of `gate` for the length of a block, or for `hold_s` while nothing `is_open`."""
     await gate.acquire()
     held = True
 
@@ -114,7 +116,7 @@ async def turn(gate: asyncio.Semaphore, is_open: Callable[[], bool]) -> AsyncIte
             held = False
             gate.release()
 
-    timer = asyncio.get_running_loop().call_later(HOLD_S, lambda: None if is_open() else leave())
+    timer = asyncio.get_running_loop().call_later(hold_s, lambda: None if is_open() else leave())
     try:
         yield
     finally:

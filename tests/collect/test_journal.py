@@ -100,7 +100,7 @@ def test_months_have_files_of_their_own_and_bad_lines_cost_themselves(tmp_path: 
     journal.write("a", "stream", "probe \x1b[2J", "ok", 0.12345)
     clock.advance(20 * 86_400.0)
     journal.write("b", "stream", "probe", "ok", 1.0)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["2026-03.jsonl", "2026-04.jsonl"]
+    assert sorted(path.name for path in tmp_path.glob("*.jsonl")) == ["2026-03.jsonl", "2026-04.jsonl"]
     with (tmp_path / "2026-03.jsonl").open("ab") as file:
         file.write(b'{"at":"2026-03\xff\n[]\n{"at":1}\n')
     found = list(read_journal(tmp_path))

@@ -326,3 +326,25 @@ def agent(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     finally:
         process.kill()
         process.wait()
+
+
+async def test_a_proxy_command_that_hangs_does_not_hold_up_the_others(
+    sshd: Sshd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from stethoscope.collect import dial
+    from stethoscope.collect import jump as jump_module
+
+    monkeypatch.setattr(jump_module, "PROXY_HOLD_S", 0.2)
+    monkeypatch.setattr(dial, "LOGIN_S", 2.5)
+    (sshd.directory / "relay.py").write_text(RELAY)
+    sshd.config.write_text(
+        f"Host dead*\n  ProxyCommand sleep 60\nHost *\n  ProxyCommand {sys.executable} {sshd.directory}/relay.py %h %p\n"
+        f"  UserKnownHostsFile {sshd.known_hosts}\n"
+    )
+    ours = set(children())
+    names = [f"dead{number}" for number in range(10)]
+    async with running(source(sshd.fleet(*names, "n1"), sshd.config)) as watcher:
+        await watcher.live("n1")
+        link = await watcher.state("dead0", LinkState.UNREACHABLE)
+        assert link.detail == f"127.0.0.1:{sshd.port}: connected, but no SSH answer in 2.5 s"
+    assert not set(children()) - ours - set(sshd.commands()) - set(sshd.sessions())
