@@ -9,29 +9,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import asyncssh
-from asyncssh.encryption import get_default_encryption_algs
-from asyncssh.kex import get_default_kex_algs
-from asyncssh.public_key import get_default_certificate_algs, get_default_public_key_algs
 
 from stethoscope.collect import jump, words
 from stethoscope.collect.commands import STREAM, Commands
-from stethoscope.collect.hostkeys import Known
 from stethoscope.collect.jump import Jumps, Opened, Via, turn
 from stethoscope.collect.keys import KeyRing
 from stethoscope.collect.link import Ending, LinkFailure, NodeLink, Running, clean_error
-from stethoscope.collect.proxy import Proxies, Proxy
+from stethoscope.collect.owner import CIPHERS, KEX, Options, Owner, drop_mute
+from stethoscope.collect.proxy import Proxies
 from stethoscope.collect.resolve import Resolver
 from stethoscope.collect.target import Target, Targets
 from stethoscope.model.frame import LinkState
 from stethoscope.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from stethoscope.collect.keys import Keys
     from stethoscope.collect.program import Program
-    from stethoscope.collect.sshconfig import NodeConfig
     from stethoscope.specs.fleet import FleetNode
 
 BANNER_S = 8.0
@@ -41,16 +37,6 @@ LOGIN_S = 30.0
 TUNNEL_S = 6.0
 """Longest wait for a jump host to connect to a node."""
 KEEPALIVE_S = 15.0
-
-
-def _first(wanted: Sequence[str], default: Sequence[bytes]) -> list[str]:
-    names = [name.decode() for name in default]
-    return [name for name in wanted if name in names] + [name for name in names if name not in wanted]
-
-
-# Measured per connection: GCM needs no separate MAC and a third of the CPU of chacha20 in cipher set-up.
-_CIPHERS = _first(("aes128-gcm@openssh.com", "aes256-gcm@openssh.com"), get_default_encryption_algs())
-_KEX = _first(("curve25519-sha256", "curve25519-sha256@libssh.org"), get_default_kex_algs())
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,91 +53,6 @@ class _Way:
     """So long may the node be mute once there is a way to it."""
     verified: bool = True
     """The host keys on the way were checked."""
-
-
-class _Options(asyncssh.SSHClientConnectionOptions):
-    """Base options that carry a configuration evaluated elsewhere; asyncssh prepares its own from them."""
-
-    def __init__(self, config: NodeConfig) -> None:
-        self.config = config
-        self.kwargs = {}
-
-
-class _Owner(asyncssh.SSHClient):
-    """Decides about one host key and remembers what the server wanted."""
-
-    def __init__(self, target: Target, *, accept_new: bool) -> None:
-        self._target = target
-        self._accept_new = accept_new
-        self._known = Known() if target.known is None else target.known.match(target.names, target.port)
-        self.connection: asyncssh.SSHClientConnection | None = None
-        self.methods: list[str] = []
-        self.failure: LinkFailure | None = None
-        self.verified = target.known is not None
-        self.remark = ""
-        self.proxy: Proxy | None = None
-        self.on_open: Callable[[], None] | None = None
-
-    @property
-    def is_open(self) -> bool:
-        """Tell whether there is a way to the node: a program's is only known by an answer."""
-        if self.connection is None:
-            return False
-        return self.proxy is None or bool(self.connection.get_extra_info("server_version"))
-
-    def look_up(self, _host: str, _address: str, _port: int | None) -> tuple[list[asyncssh.SSHKey], ...]:
-        """Return the keys that asyncssh may trust without asking."""
-        return self._known.keys, self._known.authorities, self._known.revoked
-
-    def host_key_algorithms(self) -> list[str]:
-        """Return the algorithms to ask for: of the recorded keys first, and of all others too, so that a key of
-        another kind is seen and judged. Certificates only help where an authority is known."""
-        known = [name for key in self._known.keys for name in key.sig_algorithms]
-        certificates = get_default_certificate_algs() if self._known.authorities else []
-        return list(dict.fromkeys(name.decode() for name in (*certificates, *known, *get_default_public_key_algs())))
-
-    def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
-        self.connection = conn
-        if self.on_open is not None:
-            self.on_open()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self.proxy is not None:
-            self.proxy.close()
-
-    def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
-        target = self._target
-        shown = f"{key.get_algorithm()} {key.get_fingerprint()}"
-        if target.strict in ("no", "off"):
-            self.verified = False
-            return True
-        if target.known is not None:
-            # Another connection may have recorded a key of this node since this one was begun.
-            self._known = target.known.match(target.names, target.port)
-            if self._known.by_port and key in self._known.keys:
-                return True
-        if self._known.by_port and self._known.keys:
-            self.failure = words.key_changed(self._known.where, self._known.path, shown)
-            return False
-        if not self._accept_new or target.known is None:
-            self.failure = words.key_unknown(target.names[0], shown)
-            return False
-        try:
-            target.known.add(target.names[0], target.port, key)
-        except OSError as error:
-            self.failure = words.key_unknown(target.names[0], f"{shown} ({target.known.path}: {error.strerror})")
-            return False
-        self.remark = f"new host key accepted: {shown}"
-        return True
-
-    def public_key_auth_requested(self) -> None:
-        self.methods.append("publickey")
-
-    def password_auth_requested(self) -> None:
-        self.methods.append("password")
-
-    def kbdint_auth_requested(self) -> None:
-        self.methods.append("keyboard-interactive")
 
 
 class _ProbeSession(asyncssh.SSHClientSession[bytes]):
@@ -189,7 +90,7 @@ class _SshProbe:
         connection: asyncssh.SSHClientConnection,
         channel: asyncssh.SSHClientChannel[bytes],
         session: _ProbeSession,
-        owner: _Owner,
+        owner: Owner,
         *,
         verified: bool,
     ) -> None:
@@ -280,7 +181,7 @@ class SshDialer:
         self._jumps.forget_failures()
 
     async def _start(
-        self, connection: asyncssh.SSHClientConnection, owner: _Owner, link: NodeLink, nonce: str, *, verified: bool
+        self, connection: asyncssh.SSHClientConnection, owner: Owner, link: NodeLink, nonce: str, *, verified: bool
     ) -> Running:
         command = self._program.command(nonce, link.node.tick_s)
         assert self._payload is not None
@@ -300,11 +201,11 @@ class SshDialer:
             channel.write(payload)
         return _SshProbe(connection, channel, cast("_ProbeSession", session), owner, verified=verified)
 
-    async def _connect(self, target: Target, via: Via) -> tuple[asyncssh.SSHClientConnection, _Owner, bool]:
+    async def _connect(self, target: Target, via: Via) -> tuple[asyncssh.SSHClientConnection, Owner, bool]:
         """Return a connection with its login done, and whether every host key on the way was checked."""
         way = await self._way(target, via)
         keys = await self._keys.keys(target.config, target.identity_file)
-        owner = _Owner(target, accept_new=self._accept_new or target.strict == "accept-new")
+        owner = Owner(target, accept_new=self._accept_new or target.strict == "accept-new")
         if way.gate is None:
             connection = await self._log_in(target, way, owner, keys)
         else:
@@ -331,7 +232,7 @@ class SshDialer:
         # What a proxy command does before it connects may take its time.
         return _Way(arguments=arguments, gate=self._proxies.gate, hold_s=jump.PROXY_HOLD_S, mute_s=LOGIN_S)
 
-    async def _log_in(self, target: Target, way: _Way, owner: _Owner, keys: Keys) -> asyncssh.SSHClientConnection:
+    async def _log_in(self, target: Target, way: _Way, owner: Owner, keys: Keys) -> asyncssh.SSHClientConnection:
         sock = proxy = None
         if way.arguments is not None:
             proxy = owner.proxy = self._proxies.start(way.arguments)
@@ -341,20 +242,20 @@ class SshDialer:
             sock = await self._resolver.connect(target.host, target.port, family if isinstance(family, int) else 0)
         options: dict[str, Any] = {}
         if target.config.get("Ciphers") is None:
-            options["encryption_algs"] = _CIPHERS
+            options["encryption_algs"] = CIPHERS
         if target.config.get("KexAlgorithms") is None:
-            options["kex_algs"] = _KEX
+            options["kex_algs"] = KEX
         if target.config.get("HostKeyAlgorithms") is None:
             options["server_host_key_algs"] = owner.host_key_algorithms()
         loop = asyncio.get_running_loop()
-        mute = loop.call_later(way.mute_s, _drop_mute, owner, target.where, way.mute_s)
+        mute = loop.call_later(way.mute_s, drop_mute, owner, target.where, way.mute_s)
         try:
             async with asyncio.timeout(LOGIN_S if way.tunnel is None else TUNNEL_S) as limit:
                 owner.on_open = lambda: limit.reschedule(loop.time() + LOGIN_S)
                 return await asyncssh.connect(
                     target.name,
                     target.port,
-                    options=_Options(target.config),
+                    options=Options(target.config),
                     config=None,
                     sock=sock,
                     tunnel=way.tunnel,
@@ -394,10 +295,3 @@ class SshDialer:
     async def _connect_hop(self, text: str, before: str, via: Via) -> Opened:
         connection, _, verified = await self._connect(self._targets.hop(text, before), via)
         return connection, verified
-
-
-def _drop_mute(owner: _Owner, where: str, mute_s: float) -> None:
-    connection = owner.connection
-    if connection is not None and not connection.get_extra_info("server_version"):
-        owner.failure = LinkFailure(LinkState.UNREACHABLE, f"{where}: connected, but no SSH answer in {mute_s:g} s")
-        connection.abort()

@@ -128,11 +128,11 @@ async def test_many_connections_to_one_new_host_record_its_key_once(sshd: Sshd) 
 
 
 def test_of_two_new_keys_of_one_host_at_once_only_the_first_is_accepted(tmp_path: Path) -> None:
-    from stethoscope.collect.dial import _Owner
+    from stethoscope.collect.owner import Owner
     from stethoscope.collect.target import Targets
 
     target = Targets("none").node(FleetNode("n1", known_hosts=str(tmp_path / "known")))
-    first, second = _Owner(target, accept_new=True), _Owner(target, accept_new=True)
+    first, second = Owner(target, accept_new=True), Owner(target, accept_new=True)
     keys = [asyncssh.generate_private_key("ssh-ed25519").convert_to_public() for _ in range(2)]
     assert first.validate_host_public_key("n1", "", 22, keys[0])
     assert not second.validate_host_public_key("n1", "", 22, keys[1])

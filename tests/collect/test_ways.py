@@ -337,8 +337,9 @@ async def test_a_proxy_command_that_hangs_does_not_hold_up_the_others(
     monkeypatch.setattr(jump_module, "PROXY_HOLD_S", 0.2)
     monkeypatch.setattr(dial, "LOGIN_S", 2.5)
     (sshd.directory / "relay.py").write_text(RELAY)
+    relay = f"{sys.executable} {sshd.directory}/relay.py %h %p"
     sshd.config.write_text(
-        f"Host dead*\n  ProxyCommand sleep 60\nHost *\n  ProxyCommand {sys.executable} {sshd.directory}/relay.py %h %p\n"
+        f"Host dead*\n  ProxyCommand sleep 60\nHost *\n  ProxyCommand {relay}\n"
         f"  UserKnownHostsFile {sshd.known_hosts}\n"
     )
     ours = set(children())
