@@ -26,13 +26,17 @@ OUT_OF_SERVICE = frozenset({Standing.DRAINED, Standing.MAINTENANCE, Standing.DOW
 _IN_USE = frozenset({"allocated", "mixed", "completing"})
 _LOST = frozenset({"down", "not_responding", "invalid_reg", "unknown"})
 _POWERED_DOWN = frozenset({"powered_down", "powering_down", "power_down", "powered_off", "powering_off"})
-# Reasons that slurmctld writes by itself when it meets a fault (src/slurmctld, all of 20.11 to 26.05).
+# Reasons that slurmctld writes by itself when it meets a fault (src/slurmctld, all of 20.11 to 26.05), and those of the
+# health check that Slurm runs on its nodes, which begin with the name of that program.
 _BY_ITSELF = re.compile(
     r"not responding|node unexpectedly rebooted|low (?:realmemory|socket|cpu|tmpdisk)|gres/\S+ count|kill task failed"
     r"|(?:prolog|epilog) error|batch job complete failure|duplicate jobid|resumetimeout reached|bootfail"
-    r"|invalid registration|no registration|node .* has low",
+    r"|invalid registration|no registration|node .* has low|(?:lbnl )?nhc\b",
     re.IGNORECASE,
 )
+_OWN_USER = "slurm"
+"""Whom slurmctld runs as nearly everywhere: nobody works under that name."""
+_LATEST = 1e11
 _MAINTENANCE_NAME = re.compile(r"maint", re.IGNORECASE)
 
 
@@ -55,6 +59,7 @@ class SchedulerState:
 
     def __post_init__(self) -> None:
         """Work the standing out once: screens ask for it at every picture."""
+        object.__setattr__(self, "since", _sound_time(self.since))
         object.__setattr__(self, "standing", self._standing())
 
     def _standing(self) -> Standing:
@@ -62,7 +67,7 @@ class SchedulerState:
         lost = bool(words & _LOST)
         # The scheduler drains nodes by itself when it meets a fault: that is evidence. Who drains one by hand has to
         # give a reason.
-        by_itself = bool(_BY_ITSELF.match(self.reason)) or (not self.reason and lost)
+        by_itself = bool(_BY_ITSELF.match(self.reason)) or self.owner == _OWN_USER or (not self.reason and lost)
         if "drain" in words and not by_itself:
             return Standing.DRAINING if self.jobs or words & _IN_USE else Standing.DRAINED
         if "maintenance" in words or ("reserved" in words and _MAINTENANCE_NAME.search(self.reservation)):
@@ -116,6 +121,10 @@ class Job:
     features: str = ""
     comment: str = ""
 
+    def __post_init__(self) -> None:
+        """Take a time that is none as not known."""
+        object.__setattr__(self, "started", _sound_time(self.started))
+
 
 @dataclass(frozen=True, slots=True)
 class SchedulerReading:
@@ -124,3 +133,8 @@ class SchedulerReading:
     nodes: dict[str, SchedulerState]
     jobs: tuple[Job, ...] = ()
     note: str = ""
+
+
+def _sound_time(wall: float | None) -> float | None:
+    """Return `wall` if it can be a time of a clock, else None: what other programs say is not to be believed."""
+    return wall if wall is not None and 0 <= wall < _LATEST else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stethoscope.model.scheduler import SchedulerState, Standing
+from stethoscope.model.scheduler import Job, SchedulerState, Standing
 
 JOB = ("4242",)
 
@@ -17,6 +17,8 @@ JOB = ("4242",)
         (("idle", "planned"), "", (), Standing.SERVING),
         (("idle", "drain"), "maint BMC firmware", (), Standing.DRAINED),
         (("idle", "drain"), "Kill task failed", (), Standing.DOWN),
+        (("idle", "drain"), "NHC: check_hw_ib:  No IB port is ACTIVE (State=DOWN).", (), Standing.DOWN),
+        (("idle", "drain"), "nhcarter swaps an optic", (), Standing.DRAINED),
         (("mixed", "drain"), "swap optic", (), Standing.DRAINING),
         (("idle", "drain"), "swap optic", JOB, Standing.DRAINING),
         (("down", "not_responding", "drain"), "maint: firmware", (), Standing.DRAINED),
@@ -34,6 +36,19 @@ JOB = ("4242",)
 )
 def test_standing(words: tuple[str, ...], reason: str, jobs: tuple[str, ...], standing: Standing) -> None:
     assert SchedulerState(words, reason, "root", jobs=jobs).standing is standing
+
+
+def test_what_the_scheduler_does_under_its_own_name_excuses_nothing() -> None:
+    assert SchedulerState(("idle", "drain"), "GPU check failed", "slurm").standing is Standing.DOWN
+    assert SchedulerState(("idle", "drain"), "GPU check failed", "ops").standing is Standing.DRAINED
+    assert SchedulerState(("down",), "CPU dead", "slurm").standing is Standing.DOWN
+
+
+@pytest.mark.parametrize("wall", [-1.0, 1e11, 9_223_372_036_854_775_807, float("inf"), float("nan")])
+def test_a_time_that_is_none_is_not_known(wall: float) -> None:
+    assert SchedulerState(("idle", "drain"), "maint", since=wall).since is None
+    assert Job("4242", started=wall).started is None
+    assert SchedulerState(("idle",), since=1_773_454_447.0).since == 1_773_454_447.0
 
 
 def test_a_reservation_for_maintenance() -> None:
