@@ -17,7 +17,6 @@ from stethoscope.model.frame import Frame, Link, LinkState
 from stethoscope.model.ids import fold
 from stethoscope.model.wire import Delta, Full, Hello
 from stethoscope.parse.stream import ParseError, parse
-from stethoscope.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -126,7 +125,7 @@ class _Look:
             return
         node = self.found[name]
         if isinstance(message, Hello):
-            node.interpreter = clean(message.python, 40) or node.interpreter
+            node.interpreter = message.python or node.interpreter
         elif isinstance(message, Full):
             notes = message.notes
             node.clock_offset_s = round(message.wall - frame.received_wall, 3)
