@@ -126,7 +126,13 @@ class Recording:
         return unpack_data(head, os.pread(descriptor, head.stored, at + HEAD_SIZE))
 
     def _note(self, at: int, size: int, what: str, wall: float | None = None) -> None:
-        if len(self.damage) < _MOST_DAMAGE and all(known.at != at for known in self.damage):
+        if any(known.at <= at and at + size <= known.at + max(known.size, 1) for known in self.damage):
+            return
+        last = self.damage[-1] if self.damage else None
+        if last is not None and last.what == what and last.at + last.size == at:
+            # Blocks that are damaged one behind the other are one hole.
+            self.damage[-1] = last._replace(size=last.size + size)
+        elif len(self.damage) < _MOST_DAMAGE:
             self.damage.append(Damage(at, size, what, wall))
 
     @property
@@ -186,15 +192,17 @@ def _is_meant(head: Head, stored: int, raw: int) -> bool:
 
 
 def _find(descriptor: int, at: int, size: int) -> int:
-    """Return the place of the next head of a block at `at` or later, `size` when there is none."""
+    """Return the place of the next whole block at `at` or later whose head is sound, `size` when there is none."""
     while at < size:
         window = os.pread(descriptor, _WINDOW, at)
-        if not window:
-            return size
         place = window.find(BLOCK_MAGIC)
-        if place >= 0:
-            return at + place
-        if at + len(window) >= size:
+        while place >= 0:
+            # Looked at within the window: what only looks like a head, again and again, costs no reading anew.
+            head = unpack_head(window[place : place + HEAD_SIZE])
+            if head is not None and at + place + HEAD_SIZE + head.stored <= size:
+                return at + place
+            place = window.find(BLOCK_MAGIC, place + 1)
+        if at + len(window) >= size or len(window) < HEAD_SIZE:
             return size
-        at += len(window) - len(BLOCK_MAGIC) + 1
+        at += len(window) - HEAD_SIZE + 1
     return size

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 import struct
+import time
 import zlib
 from typing import TYPE_CHECKING
 
@@ -213,6 +214,34 @@ def test_a_bomb_takes_no_room(tmp_path: Path) -> None:
                 tracemalloc.stop()
             assert records == []
             assert peak < 16 * 1024 * 1024
+
+
+def test_what_only_looks_like_blocks_is_one_hole_and_takes_no_time(tmp_path: Path) -> None:
+    path = tmp_path / "a.sthr"
+    whole = written(path, 20, close=False)
+    last = whole.rindex(sthr.BLOCK_MAGIC)
+    false = sthr.BLOCK_MAGIC * 200_000
+    path.write_bytes(whole[:last] + false + whole[last:])
+    started = time.process_time()
+    recording, records = read(path)
+    assert time.process_time() - started < 5.0
+    assert len(records) == 20
+    assert recording.damage == [(last, len(false), "damaged", WALL + 18)]
+
+
+def test_blocks_that_are_damaged_one_behind_the_other_are_one_hole_however_often_they_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.sthr"
+    whole = bytearray(written(path, 200))
+    entries = Recording(path).entries
+    for number in range(10, 190):
+        whole[int(entries["at"][number]) + sthr.HEAD_SIZE] ^= 1
+    path.write_bytes(whole)
+    recording, records = read(path)
+    assert len(records) == 20
+    first, behind = int(entries["at"][10]), int(entries["at"][190])
+    for _ in range(2):
+        assert recording.damage == [(first, behind - first, "damaged", WALL + 10)]
+        assert len(list(recording.blocks(5))) == 195
 
 
 def test_times_that_are_none_are_not_taken(tmp_path: Path) -> None:
