@@ -66,6 +66,8 @@ def _look(source: SourceOptions, timeout: str, directories: list[Path]) -> Check
     result = asyncio.run(check(session, timeout_s=timeout_s, on_progress=_narrate if narrate else None))
     if narrate:
         click.echo("\r\x1b[K", err=True, nl=False)
+    for notice in session.take_notices():
+        click.echo(f"note: {notice}", err=True)
     return result
 
 

@@ -46,7 +46,7 @@ class Journal:
         """Write into `directory`, made at the first entry."""
         self._directory = directory
         self._clock = clock
-        self._who = clean(f"{getpass.getuser()}@{socket.gethostname()}", 200)
+        self._who = clean(f"{_user()}@{socket.gethostname()}", 200)
         self._month = ""
         self._file: int | None = None
         self._failed = False
@@ -93,6 +93,14 @@ class Journal:
             self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             self._month = month
         return self._file
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        # In a container the user may have a number and no name.
+        return f"uid{os.getuid()}"
 
 
 def read_journal(directory: Path, since: str = "") -> Iterator[Entry]:

@@ -92,7 +92,7 @@ def may_need(identity: str | None, fleet_texts: Iterable[str], ssh_config: str |
         named += _IDENTITY.findall(text)
     from stethoscope.collect.program import USUAL_KEYS
 
-    paths = [Path(name.strip('"')).expanduser() for name in (*named, *USUAL_KEYS)]
+    paths = [Path(name.strip('"')).expanduser() for name in dict.fromkeys((*named, *USUAL_KEYS))]
     return any("%" in str(path) or not path.is_absolute() or is_locked(path) for path in paths)
 
 
