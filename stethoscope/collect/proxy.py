@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from stethoscope.collect.command import CommandError, LocalRunner
 from stethoscope.collect.link import LinkFailure
+from stethoscope.collect.words import not_connected
 from stethoscope.model.frame import LinkState
 from stethoscope.text import clean
 
@@ -42,7 +43,10 @@ class Proxy:
         self._said = bytearray()
         self._kill_at: float | None = None
         self.ended: asyncio.Future[None] = self._loop.create_future()
-        self.sock, theirs = socket.socketpair()
+        try:
+            self.sock, theirs = socket.socketpair()
+        except OSError as error:
+            raise not_connected(error, arguments[0]) from None
         try:
             self._process = subprocess.Popen(
                 arguments,

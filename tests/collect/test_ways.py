@@ -103,6 +103,21 @@ async def test_a_bastion_that_forbids_forwarding_is_said_clearly(sshds: Callable
     assert logins(jump) == 1
 
 
+async def test_a_bastion_that_breaks_is_logged_in_to_once_more_for_all(sshds: Callable[..., Sshd]) -> None:
+    jump, nodes = sshds(), sshds()
+    names = [f"n{number}" for number in range(12)]
+    async with running(source(nodes.fleet(*names, jump="bastion"), bastion(jump, nodes))) as watcher:
+        for name in names:
+            await watcher.live(name)
+        for pid in jump.sessions():
+            os.kill(pid, 9)
+        for name in names:
+            await watcher.until(lambda name=name: LinkState.CLOSED in watcher.states(name))  # type: ignore[misc]
+        for name in names:
+            assert (await watcher.live(name)).attempts == 2
+    assert logins(jump) == 2
+
+
 async def test_a_bastion_that_refuses_the_key_is_asked_once_for_all_its_nodes(sshds: Callable[..., Sshd]) -> None:
     jump, nodes = sshds(), sshds()
     jump.authorized.write_text("")

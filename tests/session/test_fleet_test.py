@@ -128,3 +128,12 @@ def test_the_driver_has_its_time_and_a_node_without_python_is_told() -> None:
 def test_who_does_not_answer_in_time_is_told() -> None:
     result = tried({"gpu-001": lines(), "gpu-002": [Link(LinkState.CONNECTING, WALL)]}, limit_s=0.3)
     assert result.advice == [Advice("not reached (connecting)", "gpu-002", "there was no time for it: --timeout")]
+
+
+def test_nothing_that_a_node_says_reaches_the_terminal_as_it_came() -> None:
+    evil = "\x1b]52;c;aGVsbG8=\x07\x1b[31m\u202e3.9\x00"
+    hostile = lines(python=evil, notes={"kernel_log": evil, "nvml": evil})
+    result = tried({"gpu-001": hostile})
+    shown = tried_lines(result)
+    assert all(line.isprintable() for line in shown)
+    assert shown[1] == "  gpu-001  Python 3.9, driver 3.9, kernel log 3.9, InfiniBand ok, clock ok"
