@@ -1,7 +1,7 @@
 """Several recordings as one stretch of time: the segments of a ring, or a single file.
 
 Times on a tape are seconds since its first record (`t`), whatever the clocks of the recorders started from. Where two
-recorders ran at once the one that began first is taken, and the other from where the first one ends.
+recorders ran at once the one that began first is taken for as long as it goes on, and the other from where it ends.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from stethoscope.errors import DataError
-from stethoscope.store.format import KEYFRAME, SUFFIX, Record
+from stethoscope.store.format import KEYFRAME, SUFFIX, Record, RecordType
+from stethoscope.store.lines import is_hello
 from stethoscope.store.recordings import Recording
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _OVERLAP_S = 0.5
 """Files of different runs may overlap by this much and still follow each other."""
+_PAUSE_S = 30.0
+"""A recorder that was silent for longer than this has not plainly gone on: another one may have seen more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +40,18 @@ class Reel:
     take: int
     """Number of the uninterrupted stretch of one recorder that this file belongs to."""
     start: float
+    """Second from which on it is played; later than its first record where another recorder was played until then."""
     end: float
 
     @property
     def fleet(self) -> FleetEntry:
         """Return the description of the fleet."""
         return self.recording.fleet
+
+    @property
+    def begins_late(self) -> bool:
+        """Tell whether it is played from its midst."""
+        return self.start - self.shift_s - self.recording.span[0] > _OVERLAP_S
 
 
 class Played(NamedTuple):
@@ -62,12 +71,24 @@ class Tape:
         """Files that are not played, each with the reason."""
         self.reels: list[Reel] = []
         order = sorted((one for one in recordings if len(one.entries)), key=lambda one: one.wall_span)
-        for recording in order:
+        while order:
+            recording = self._following(order)
+            order.remove(recording)
             self._append(recording)
         if not self.reels:
             where = str(recordings[0].path) if recordings else ""
             raise DataError("there is nothing in this recording yet", where=where)
         self._ends = [reel.end for reel in self.reels]
+
+    def _following(self, order: list[Recording]) -> Recording:
+        """Return the file with which the recorder that is being played went on, else the one that begins first."""
+        if self.reels:
+            before = self.reels[-1]
+            for recording in order:
+                if recording.fleet.run and recording.fleet.run == before.fleet.run:
+                    goes_on = -_OVERLAP_S <= recording.span[0] + before.shift_s - before.end <= _PAUSE_S
+                    return recording if goes_on else order[0]
+        return order[0]
 
     def _append(self, recording: Recording) -> None:
         (first, last), (first_wall, _) = recording.span, recording.wall_span
@@ -79,11 +100,15 @@ class Tape:
         if run and run == before.fleet.run and first + before.shift_s >= before.end - _OVERLAP_S:
             shift, take = before.shift_s, before.take
         else:
-            before_wall = before.recording.wall_span[1]
+            before_wall, take = before.recording.wall_span[1], before.take + 1
+            shift = before.end + max(0.0, first_wall - before_wall) - first
             if first_wall < before_wall - _OVERLAP_S:
-                self.left_out.append(f"{recording.path.name}: another recorder ran at the same time")
+                if recording.wall_span[1] <= before_wall + _OVERLAP_S:
+                    self.left_out.append(f"{recording.path.name}: another recorder ran at the same time")
+                    return
+                shift = before.end - _mono_at(recording, before_wall)
+                self.reels.append(Reel(recording, shift, take, before.end, max(before.end, last + shift)))
                 return
-            shift, take = before.end + max(0.0, first_wall - before_wall) - first, before.take + 1
         self.reels.append(Reel(recording, shift, take, first + shift, max(before.end, last + shift)))
 
     @property
@@ -101,10 +126,7 @@ class Tape:
         for reel in self.reels:
             number = reel.recording.find_wall(wall)
             if number < len(reel.recording.entries):
-                entry = reel.recording.entries[number]
-                into = min(wall - float(entry["first_wall"]), float(entry["last_mono"] - entry["first_mono"]))
-                least = float(reel.recording.entries[number - 1]["last_mono"]) + reel.shift_s if number else reel.start
-                return min(max(least, float(entry["first_mono"]) + reel.shift_s + into), self.end)
+                return min(max(reel.start, _mono_at(reel.recording, wall) + reel.shift_s), self.end)
         return self.end
 
     def lead_in(self, t: float, least_s: float, records: int, most_s: float = math.inf) -> float:
@@ -116,6 +138,8 @@ class Tape:
             starts = entries["first_mono"] + reel.shift_s
             for number in range(int(np.searchsorted(starts, t, side="right")) - 1, -1, -1):
                 start = float(starts[number])
+                if start < reel.start:
+                    break
                 records -= int(entries["records"][number])
                 if entries["flags"][number] & KEYFRAME and t - start >= least_s:
                     found = start
@@ -130,13 +154,59 @@ class Tape:
         """Yield every record at second `t` or later, in order."""
         last = t
         for reel in self.reels[bisect.bisect_left(self._ends, t) :]:
-            for block in reel.recording.blocks(reel.recording.find(t - reel.shift_s)):
+            begin = t
+            if reel.begins_late and reel.start >= t:
+                begin = reel.start
+                for record in _standing(reel):
+                    last = max(last, begin)
+                    yield Played(last, record, reel)
+            for block in reel.recording.blocks(reel.recording.find(begin - reel.shift_s)):
                 for record in block:
                     at = record.mono + reel.shift_s
-                    if at >= t:
+                    if at >= begin:
                         # Time does not go back within a tape, whatever a file says.
                         last = max(last, at)
                         yield Played(last, record, reel)
+
+
+def _mono_at(recording: Recording, wall: float) -> float:
+    """Return the monotonic second at which the recorder's clock showed `wall`, which it did before the file's end."""
+    entries, number = recording.entries, recording.find_wall(wall)
+    entry = entries[number]
+    into = min(wall - float(entry["first_wall"]), float(entry["last_mono"] - entry["first_mono"]))
+    least = float(entries[number - 1]["last_mono"]) if number else float(entry["first_mono"])
+    return max(least, float(entry["first_mono"]) + into)
+
+
+def _standing(reel: Reel) -> Iterator[Record]:
+    """Yield what stands at the start of a file that is played from its midst: links, greetings and the last notes, from
+    its last keyframe before that. Values are known with the next full frame of each node."""
+    recording, until = reel.recording, reel.start - reel.shift_s
+    behind = recording.find(until)
+    keyframes = [number for number in range(behind) if recording.entries["flags"][number] & KEYFRAME]
+    links: dict[int, Record] = {}
+    hellos: dict[int, Record] = {}
+    note: Record | None = None
+    for number, block in enumerate(
+        recording.blocks(keyframes[-1] if keyframes else 0), keyframes[-1] if keyframes else 0
+    ):
+        if number > behind:
+            break
+        for record in block:
+            if record.mono >= until:
+                continue
+            if record.type in (RecordType.LINK, RecordType.STANDING_LINK):
+                links[record.node] = record._replace(type=RecordType.STANDING_LINK)
+            elif record.type == RecordType.STANDING_HELLO or (
+                record.type == RecordType.FRAME and is_hello(record.payload)
+            ):
+                hellos[record.node] = record._replace(type=RecordType.STANDING_HELLO)
+            elif record.type == RecordType.NOTE:
+                note = record
+    yield from hellos.values()
+    yield from links.values()
+    if note is not None:
+        yield note
 
 
 def open_tape(path: Path) -> Tape:

@@ -59,6 +59,67 @@ def test_of_two_recorders_at_once_one_is_played(tmp_path: Path) -> None:
     assert tape.left_out == ["b.sthr: another recorder ran at the same time"]
 
 
+def test_the_other_recorder_is_played_from_where_the_first_one_ends(tmp_path: Path) -> None:
+    write(tmp_path / "a.sthr", 0, 100)
+    write(tmp_path / "b.sthr", 50, 200, run="r2", mono=7.0)
+    tape = open_tape(tmp_path)
+    assert tape.left_out == []
+    assert [(reel.take, reel.start, reel.end) for reel in tape.reels] == [(0, 0.0, 99.0), (1, 99.0, 249.0)]
+    assert played(tmp_path) == [
+        *((float(s), s) for s in range(100)),
+        (99.0, 99),
+        *((float(s), s) for s in range(100, 250)),
+    ]
+    assert played(tmp_path, 120.0)[:2] == [(120.0, 120), (121.0, 121)]
+    assert [tape.at_wall(WALL + at) for at in (20, 99, 99.5, 180, 400)] == [20, 99, 99.5, 180, 249]
+    assert tape.lead_in(130, 75, 1000) == 99
+    assert tape.lead_in(249, 75, 0) == 170
+
+
+def test_what_stands_is_told_where_a_file_is_played_from_its_midst(tmp_path: Path) -> None:
+    write(tmp_path / "a.sthr", 0, 100)
+    writer = Writer(create(tmp_path / "b.sthr"), FleetEntry("f", (NodeEntry("a"), NodeEntry("b")), run="r2"))
+    told = {
+        50: [(RecordType.LINK, 0, b"old")],
+        60: [(RecordType.STANDING_HELLO, 0, b"h0"), (RecordType.STANDING_LINK, 0, b"l0")],
+        70: [(RecordType.FRAME, 1, b'{"hello"'), (RecordType.LINK, 0, b"l1"), (RecordType.NOTE, 0, b"n1")],
+        80: [(RecordType.NOTE, 0, b"n2"), (RecordType.FRAME, 0, b"v")],
+        120: [(RecordType.FRAME, 0, b"w")],
+    }
+    for second, records in told.items():
+        made = BlockData(flags=KEYFRAME if second in (50, 60) else 0)
+        for type_, node, payload in records:
+            made.add(type_, node, WALL + second, MONO + second, payload)
+        writer.write(made)
+    writer.close()
+    last = [
+        (t, record.type, record.node, record.payload) for t, record, reel in open_tape(tmp_path).play(0) if reel.take
+    ]
+    assert last == [
+        (99.0, RecordType.STANDING_HELLO, 0, b"h0"),
+        (99.0, RecordType.STANDING_HELLO, 1, b'{"hello"'),
+        (99.0, RecordType.STANDING_LINK, 0, b"l1"),
+        (99.0, RecordType.NOTE, 0, b"n2"),
+        (120.0, RecordType.FRAME, 0, b"w"),
+    ]
+
+
+def test_lines_of_one_recorder_that_come_late_are_played(tmp_path: Path) -> None:
+    write(tmp_path / "a.sthr", 0, 10)
+    write(tmp_path / "b.sthr", 10, 5, mono=MONO - 1.4)
+    assert [second for _, second in played(tmp_path)] == list(range(15))
+
+
+def test_a_recorder_is_followed_from_file_to_file_for_as_long_as_it_goes_on(tmp_path: Path) -> None:
+    for number in range(3):
+        write(tmp_path / f"a{number}.sthr", number * 10, 10)
+        write(tmp_path / f"b{number}.sthr", number * 10 - number, 10, run="r2")
+    tape = open_tape(tmp_path)
+    assert [reel.recording.path.name for reel in tape.reels] == ["a0.sthr", "a1.sthr", "a2.sthr"]
+    assert [t for t, _ in played(tmp_path)] == list(range(30))
+    assert len(tape.left_out) == 3
+
+
 def test_the_lead_in_begins_where_all_links_are_told(tmp_path: Path) -> None:
     write(tmp_path / "a.sthr", 0, 600)
     write(tmp_path / "b.sthr", 600, 600)
