@@ -11,7 +11,7 @@ from asyncssh.config import SSHClientConfig
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stethoscope.collect.sshconfig import ConfigFiles
+from stethoscope.collect.sshconfig import ConfigFiles, NodeConfig
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,8 +71,19 @@ PIECES = (
 )
 
 
+class Whole(SSHClientConfig):
+    """asyncssh's own reading, with what this project wants of the way to a node: the first of jump host and proxy
+    command counts, and the command's tokens are filled in later."""
+
+    _percent_expand = SSHClientConfig._percent_expand - {"ProxyCommand"}
+    _handlers = {  # noqa: RUF012
+        **SSHClientConfig._handlers,
+        **{option: NodeConfig._handlers[option] for option in ("proxyjump", "proxycommand")},
+    }
+
+
 def theirs(path: Path, host: str) -> dict[str, object]:
-    config = SSHClientConfig.load(None, [str(path)], False, False, False, getpass.getuser(), (), host, ())  # type: ignore[arg-type]
+    config = Whole.load(None, [str(path)], False, False, False, getpass.getuser(), (), host, ())  # type: ignore[arg-type]
     return {option: config.get(option) for option in OPTIONS}
 
 
