@@ -38,6 +38,18 @@ def cache_dir() -> Path:
     return _xdg("XDG_CACHE_HOME", ".cache")
 
 
+def is_there(path: Path) -> bool:
+    """Tell whether there is something at `path`; a name that no file can have, or a directory that may not be looked
+    into, has nothing for us."""
+    # That of pathlib raises for both.
+    return os.path.exists(path)
+
+
+def is_directory(path: Path) -> bool:
+    """Tell whether `path` is a directory that we can see, as `is_there`."""
+    return os.path.isdir(path)
+
+
 def write_private(path: Path, content: bytes) -> None:
     """Replace `path` by `content` in one step, readable by the user alone; missing directories get mode 0700."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -93,9 +93,11 @@ def exit_code(result: CheckResult) -> int:
 
 
 def _directories(names: tuple[str, ...]) -> list[Path]:
+    from stethoscope.paths import is_directory
+
     directories = [Path(name) for name in names]
     for directory in directories:
-        if not directory.is_dir():
+        if not is_directory(directory):
             raise UsageError(f"--playbooks: {directory} is not a directory")
     return directories
 

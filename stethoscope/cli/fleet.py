@@ -75,11 +75,11 @@ def init(
 
     Its comments say what can be changed. A file that exists is left alone without --force.
     """
-    from stethoscope.paths import config_dir, write_private
+    from stethoscope.paths import config_dir, is_there, write_private
     from stethoscope.session.fleet_init import Wanted, make
 
     path = None if file == "-" else Path(file) if file is not None else config_dir() / "fleet.yaml"
-    if path is not None and path.exists() and not force:
+    if path is not None and is_there(path) and not force:
         raise UsageError(f"{path} exists; --force replaces it, `-` prints the new one")
     options = SourceOptions(
         user=user, identity=identity, known_hosts=known_hosts, accept_new=accept_new, ssh_config=ssh_config
@@ -119,14 +119,14 @@ def show(source: SourceOptions, as_json: bool) -> int:
 
     Without options it shows the fleet file of the user's configuration. No node is connected to.
     """
-    from stethoscope.paths import config_dir
+    from stethoscope.paths import config_dir, is_there
     from stethoscope.session.resolve import resolve
     from stethoscope.specs.fleet import parse_interval
     from stethoscope.ui.present.fleet_report import fleet_json, fleet_lines
 
     if not source.names_nodes:
         path = config_dir() / "fleet.yaml"
-        if not path.exists():
+        if not is_there(path):
             raise UsageError(f"no nodes are named, and there is no {path}: `stethoscope fleet init` writes one")
         source = replace(source, fleet=str(path))
     try:
@@ -161,12 +161,12 @@ def test(source: SourceOptions, timeout: str, as_json: bool) -> int:
     from stethoscope.collect.command import SshRunner
     from stethoscope.collect.local import LocalSource
     from stethoscope.errors import EXIT_HEALTHY, EXIT_PLANNED, EXIT_UNREACHABLE
-    from stethoscope.paths import config_dir
+    from stethoscope.paths import config_dir, is_there
     from stethoscope.session.fleet_test import try_fleet
     from stethoscope.specs.duration import duration_s
     from stethoscope.ui.present.fleet_tried import tried_json, tried_lines
 
-    if not source.names_nodes and (config_dir() / "fleet.yaml").exists():
+    if not source.names_nodes and is_there(config_dir() / "fleet.yaml"):
         source = replace(source, fleet=str(config_dir() / "fleet.yaml"))
     try:
         limit_s = duration_s(timeout)

@@ -20,11 +20,12 @@ def command(playbooks: tuple[str, ...]) -> int:
 
     Prints one line for each error, `file:line:column: message`. Exit status: 0 nothing is wrong, 65 something is.
     """
+    from stethoscope.paths import is_directory
     from stethoscope.session.lint import lint
 
     directories = [Path(name) for name in playbooks]
     for directory in directories:
-        if not directory.is_dir():
+        if not is_directory(directory):
             raise UsageError(f"--playbooks: {directory} is not a directory")
     result = lint(*directories)
     for error in result.errors:

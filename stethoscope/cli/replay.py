@@ -36,7 +36,9 @@ def command(
 
     `space` pauses, `,` and `.` go back and on by 10 s, `n` goes to the next change; `?` shows all keys.
     """
-    if not path.exists():
+    from stethoscope.paths import is_there
+
+    if not is_there(path):
         raise DataError("no such file or directory", where=str(path))
     if info or as_json:
         return _print_info(path, as_json=as_json)

@@ -55,8 +55,10 @@ class SourceOptions:
         for name in self.__dataclass_fields__:
             if name != "replay" and getattr(self, name) not in (None, False):
                 raise UsageError(f"--replay and --{name.replace('_', '-')}: a recording has its own nodes, give one")
+        from stethoscope.paths import is_there
+
         path = Path(self.replay)
-        if not path.exists():
+        if not is_there(path):
             raise DataError("no such file or directory", where=self.replay)
         return path
 

@@ -14,9 +14,10 @@ from stethoscope.model import ids
 from stethoscope.parse.ibnet import Fabric, device_name, named, read_fabric, read_guids
 from stethoscope.parse.slurm_topology import Topology, read_topology
 from stethoscope.session.resolve import Asked, open_slurm
-from stethoscope.specs.fleet import Fleet, SlurmLogin, fleet_of, login_node
+from stethoscope.specs.fleet import MAX_GPUS, Fleet, SlurmLogin, fleet_of, is_address, is_host_name, login_node
 from stethoscope.specs.fleet_write import Draft, Plan, fleet_text
 from stethoscope.specs.load import MAX_BYTES, loads
+from stethoscope.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +57,7 @@ def make(wanted: Wanted, asked: Asked, adapt: Callable[[FleetNode], FleetNode]) 
     """Return a fleet file for what is wanted; UsageError, DataError or UnreachableError say what keeps it from that."""
     remarks: list[str] = []
     plan = _plan(wanted, asked, adapt, remarks)
+    _fit(plan, remarks)
     if not plan.drafts:
         raise UsageError("that names no node")
     if wanted.topology is not None:
@@ -96,6 +98,21 @@ def _plan(wanted: Wanted, asked: Asked, adapt: Callable[[FleetNode], FleetNode],
     else:
         names, origin = _listed(wanted.list_file or ""), f"from {wanted.list_file}"
     return Plan(wanted.name or "fleet", [Draft(name) for name in names], origin=origin)
+
+
+def _fit(plan: Plan, remarks: list[str]) -> None:
+    """Leave out what no fleet file can have, whatever the source calls it."""
+    odd = [draft.name for draft in plan.drafts if not is_host_name(draft.name)]
+    if odd:
+        plan.drafts = [draft for draft in plan.drafts if is_host_name(draft.name)]
+        remarks.append(f"{len(odd):,} names are none of hosts and left out, such as {clean(odd[0], 60)}")
+    for draft in plan.drafts:
+        if draft.address is not None and not is_address(draft.address):
+            remarks.append(f"{draft.name}: its address {clean(draft.address, 60)} is none; left out")
+            draft.address = None
+        if draft.gpus is not None and draft.gpus > MAX_GPUS:
+            remarks.append(f"{draft.name}: {draft.gpus:,} GPUs are more than a node has; left out")
+            draft.gpus = None
 
 
 async def _from_slurm(
@@ -152,9 +169,11 @@ def _from_groups(wanted: Wanted) -> Plan:
     )
 
 
-def ssh_config_hosts(path: Path, depth: int = 0) -> list[str]:
-    """Return the plain names of the `Host` lines of an SSH configuration and of what it includes."""
+def ssh_config_hosts(path: Path, seen: set[Path] | None = None) -> list[str]:
+    """Return the plain names of the `Host` lines of an SSH configuration and of what it includes, each file once."""
     names: dict[str, None] = {}
+    seen = set() if seen is None else seen
+    seen.add(path.resolve())
     for line in _read(str(path)).splitlines():
         match = re.match(r"\s*(Host|Include)[ \t=]+(.*)", line, re.IGNORECASE)
         if match is None:
@@ -162,12 +181,13 @@ def ssh_config_hosts(path: Path, depth: int = 0) -> list[str]:
         words = match[2].partition("#")[0].replace('"', " ").split()
         if match[1].lower() == "host":
             names.update(dict.fromkeys(word for word in words if not re.search(r"[*?!%]", word)))
-        elif depth < 8:
+        else:
             for word in words:
                 pattern = Path(word).expanduser()
                 base = pattern if pattern.is_absolute() else path.parent / pattern
                 for included in sorted(base.parent.glob(base.name)):
-                    names.update(dict.fromkeys(ssh_config_hosts(included, depth + 1)))
+                    if included.resolve() not in seen:
+                        names.update(dict.fromkeys(ssh_config_hosts(included, seen)))
     return list(names)
 
 

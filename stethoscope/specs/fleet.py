@@ -28,6 +28,8 @@ TICK_S = 2.0
 LARGE_TICK_S = 5.0
 _TICK_RANGE_S = (0.2, 600.0)
 
+MAX_GPUS = 64
+"""GPUs of one node."""
 _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._:-]{0,251}[A-Za-z0-9_])?")
 _PLACES = ("n", "rack", "pod")
 _PLACEHOLDER = re.compile(r"\{(n|rack|pod)\}")
@@ -134,7 +136,7 @@ class Settings(Spec, frozen=True, kw_only=True):
     rack: str | int | None = None
     pod: str | int | None = None
     interval: str | int | float | None = None
-    gpus: Annotated[int, msgspec.Meta(ge=0, le=64)] | None = None
+    gpus: Annotated[int, msgspec.Meta(ge=0, le=MAX_GPUS)] | None = None
     ib_ports: Annotated[int, msgspec.Meta(ge=0, le=64)] | None = None
     ib_gbps: Annotated[float, msgspec.Meta(gt=0, le=6400)] | None = None
     ports: dict[str, PortSettings] | None = None
@@ -281,6 +283,16 @@ def _checked(loaded: Loaded, names: Iterable[str], *path: str) -> list[str]:
     return names
 
 
+def is_host_name(text: str) -> bool:
+    """Tell whether this can be the name of a node."""
+    return _NAME.fullmatch(text) is not None
+
+
+def is_address(text: str) -> bool:
+    """Tell whether this can be told to SSH, and to people, as an address, a user or a jump host."""
+    return re.search(r"^-|[\s\x00-\x1f\x7f]", text) is None
+
+
 def _name_hint(name: str) -> str:
     if "@" in name:
         return "; give the user apart"
@@ -296,7 +308,7 @@ def _said(loaded: Loaded, directory: Path, settings: Settings | SlurmSettings, *
             said[key] = value
     for key in ("address", "user", "jump"):
         # They become parts of what is told to SSH and to people: an option or a blank in them is never meant.
-        if key in said and re.search(r"^-|[\s\x00-\x1f\x7f]", said[key]):
+        if key in said and not is_address(said[key]):
             raise loaded.error(f"{key} cannot begin with a dash or have blanks", *path, key)
     for key in ("identity_file", "known_hosts"):
         value = getattr(settings, key)

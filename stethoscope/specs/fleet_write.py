@@ -80,7 +80,8 @@ def _group_lines(plan: Plan, usual_gpus: int | None) -> list[str]:
         gpus = draft.gpus if draft.gpus != usual_gpus else None
         alike.setdefault((draft.rack, draft.pod, gpus, tuple(sorted(draft.ports.items()))), []).append(draft.name)
     lines: list[str] = []
-    taken: set[str] = set()
+    # Names of partitions and of other tools' groups stay what they are: people ask for them.
+    taken = set(plan.groups)
     for (rack, pod, gpus, ports), names in alike.items():
         title = _free(rack or pod or "nodes", taken)
         lines += [f"  {_quoted(title)}:", f"    nodes: {_set(names)}"]
@@ -95,8 +96,7 @@ def _group_lines(plan: Plan, usual_gpus: int | None) -> list[str]:
     for name, members in plan.groups.items():
         known = {draft.name for draft in plan.drafts}
         inside = [member for member in members if member in known]
-        if inside and name not in taken:
-            taken.add(name)
+        if inside:
             lines.append(f"  {_quoted(name)}: {{nodes: {_set(inside)}}}")
     return lines
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from stethoscope.errors import DataError
+from stethoscope.paths import is_directory
 from stethoscope.store.format import KEYFRAME, SUFFIX, Record, RecordType
 from stethoscope.store.lines import is_hello
 from stethoscope.store.recordings import Recording
@@ -211,7 +212,7 @@ def _standing(reel: Reel) -> Iterator[Record]:
 
 def open_tape(path: Path) -> Tape:
     """Return the tape of a file, or of all recordings in a directory; DataError when there is none that can be read."""
-    if not path.is_dir():
+    if not is_directory(path):
         return Tape([Recording(path)])
     recordings: list[Recording] = []
     left_out: list[str] = []

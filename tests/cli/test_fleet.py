@@ -113,6 +113,52 @@ def test_init_from_an_ssh_configuration_and_from_a_list(run: Run, tmp_path: Path
     assert "list:2" in broken.stderr
 
 
+def test_init_leaves_out_what_no_fleet_file_can_have(run: Run, slurm: FakeSlurm, tmp_path: Path) -> None:
+    nodes = [
+        "NodeName=n1 NodeAddr=-oProxyCommand=x Gres=gpu:h100:8 State=IDLE Partitions=gpu",
+        "NodeName=n2 NodeAddr=10.0.0.2 Gres=gpu:h100:999 State=IDLE Partitions=gpu,true,1:30,*",
+        "NodeName=n3 NodeAddr=10.0.0.3 Gres=gpu:h100:8 State=IDLE Partitions=nodes",
+    ]
+    slurm.say("scontrol show node", "\n".join(nodes) + "\n")
+    slurm.say("scontrol show topology", "SwitchName=gpu Nodes=n[1-3]\n")
+    path = tmp_path / "f.yaml"
+    done = run("fleet", "init", str(path), "--from-slurm")
+    assert done.returncode == 0
+    assert "note: n1: its address -oProxyCommand=x is none; left out" in done.stderr
+    assert "note: n2: 999 GPUs are more than a node has; left out" in done.stderr
+    shown = json.loads(run("fleet", "show", "--fleet", str(path), "--json").stdout)
+    assert {(node["node"], node["address"], node["rack"]) for node in shown["nodes"]} == {
+        ("n1", None, "gpu"), ("n2", "10.0.0.2", "gpu"), ("n3", "10.0.0.3", "gpu"),
+    }  # fmt: skip
+    for group, members in (("gpu", "n[1-2]"), ("nodes", "n3"), ("true", "n2"), ("1:30", "n2")):
+        asked = run("fleet", "show", "--fleet", str(path), "--group", group).stdout
+        assert f"  {members}\n" in asked.splitlines(keepends=True)[0]
+
+
+def test_an_ssh_configuration_that_includes_itself_and_names_that_are_none(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("Include config\n" * 9 + "Include more\n" * 9 + "Host gpu1 $(id) a/b\n")
+    (tmp_path / "more").write_text("Include config\n" * 9 + "Include more\n" * 9 + "Host gpu2\n")
+    done = run("fleet", "init", "-", "--from-ssh-config", str(tmp_path / "config"))
+    assert 'nodes: "gpu[1-2]"' in done.stdout
+    assert done.stderr == "note: 2 names are none of hosts and left out, such as $(id)\n"
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "file/x"])
+def test_a_path_that_cannot_be_is_said_in_words(run: Run, tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("x")
+    path = str(tmp_path / name)
+    for arguments in (
+        ("fleet", "init", path, "--hosts", "a"),
+        ("replay", path),
+        ("replay", "--info", path),
+        ("check", "--replay", path),
+        ("check", "--playbooks", path),
+        ("lint", "--playbooks", path),
+    ):
+        done = run(*arguments)
+        assert (done.returncode in (64, 65), "Traceback" in done.stderr, path in done.stderr) == (True, False, True)
+
+
 def test_init_says_what_does_not_fit(run: Run, tmp_path: Path) -> None:
     assert run("fleet", "init", "-").returncode == 64
     assert run("fleet", "init", "-", "--hosts", "a", "--from-slurm").returncode == 64
