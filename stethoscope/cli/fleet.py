@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stethoscope.cli.say import say
 from stethoscope.cli.source import SourceOptions, adapted, asked, open_source, source_options, with_keys
 from stethoscope.errors import UsageError
 
@@ -105,9 +106,9 @@ def init(
             write_private(path, made.text.encode())
         except OSError as error:
             raise UsageError(f"{path}: {error.strerror}") from None
-        click.echo(f"{path}: {len(made.fleet.nodes):,} nodes, {len(made.fleet.groups):,} groups", err=True)
+        say(f"{path}: {len(made.fleet.nodes):,} nodes, {len(made.fleet.groups):,} groups", err=True)
     for remark in made.remarks:
-        click.echo(f"note: {remark}", err=True)
+        say(f"note: {remark}", err=True)
     return 0
 
 
@@ -141,7 +142,7 @@ def show(source: SourceOptions, as_json: bool) -> int:
         click.echo(msgspec.json.encode(fleet_json(fleet, origins)).decode())
     else:
         for line in fleet_lines(fleet, origins):
-            click.echo(line)
+            say(line)
     return 0
 
 

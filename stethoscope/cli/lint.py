@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stethoscope.cli.say import say
 from stethoscope.errors import EXIT_DATA, EXIT_HEALTHY, UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def command(playbooks: tuple[str, ...]) -> int:
             raise UsageError(f"--playbooks: {directory} is not a directory")
     result = lint(*directories)
     for error in result.errors:
-        click.echo(str(error))
+        say(str(error))
     click.echo(_sum(result), err=bool(result.errors))
     return EXIT_DATA if result.errors else EXIT_HEALTHY
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import io
 import sys
 
 import click
 
 from stethoscope import __version__
+from stethoscope.cli.say import say
 from stethoscope.errors import EXIT_INTERNAL, StethoscopeError
 
 VERBS: dict[str, tuple[str, str]] = {
@@ -61,10 +63,12 @@ def main() -> None:
     except click.exceptions.Abort:
         sys.exit(130)
     except click.ClickException as error:
-        error.show()
+        page = io.StringIO()
+        error.show(page)
+        say(page.getvalue().rstrip("\n"), err=True)
         sys.exit(64)
     except StethoscopeError as error:
-        click.echo(f"stethoscope: {error}", err=True)
+        say(f"stethoscope: {error}", err=True)
         sys.exit(error.exit_code)
     except Exception:  # noqa: BLE001  any other is a defect of ours, and 1 would say "findings of P2"
         import traceback

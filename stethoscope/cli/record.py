@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stethoscope.cli.recording import file_recorder, ring_limits, ring_recorder
+from stethoscope.cli.say import say
 from stethoscope.cli.source import SourceOptions, open_source, source_options, with_keys
 from stethoscope.errors import DataError, UsageError
 
@@ -109,4 +110,4 @@ def _status(session: Session, recorder: Recorder) -> str:
 
 
 def _say(text: str) -> None:
-    click.echo(f"stethoscope record: {text}", err=True)
+    say(f"stethoscope record: {text}", err=True)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stethoscope.cli.say import say
 from stethoscope.errors import DataError
+from stethoscope.text import clean
 
 if TYPE_CHECKING:
     from stethoscope.session.replay import ReplaySession
@@ -55,14 +57,14 @@ def run_replay(
     playbooks: tuple[str, ...] = (),
 ) -> int:
     """Run the console on the recording at `path`, beginning at the time that `at` means."""
-    import asyncio
 
     from stethoscope.ui.run import run_console
 
     async def open_session() -> ReplaySession:
-        return await asyncio.to_thread(_open, path, at, speed, playbooks)
+        return _open(path, at, speed, playbooks)
 
-    return run_console(open_session, title=f"replay {path.name}", ascii_only=ascii_only, metric=metric)
+    title = clean(f"replay {path.name}", 80)
+    return run_console(open_session, title=title, ascii_only=ascii_only, metric=metric)
 
 
 def _open(path: Path, at: str | None, speed: float, playbooks: tuple[str, ...]) -> ReplaySession:
@@ -86,5 +88,5 @@ def _print_info(path: Path, *, as_json: bool) -> int:
         click.echo(msgspec.json.encode(info_json(info)).decode())
         return 0
     for line in info_lines(info):
-        click.echo(line)
+        say(line)
     return 0

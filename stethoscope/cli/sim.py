@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from stethoscope.cli.say import say
+
 SLOWEST, FASTEST = 0.1, 60.0
 LATEST_START_S = 100 * 3600.0
 
@@ -64,7 +66,7 @@ def command(
             speed=speed,
             port=port,
             parent=with_parent,
-            say=lambda line: click.echo(f"stethoscope sim: {line}", err=True),
+            say=lambda line: say(f"stethoscope sim: {line}", err=True),
         )
     )
     return 0

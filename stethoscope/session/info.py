@@ -58,9 +58,9 @@ def describe(tape: Tape) -> Info:
     for reel in tape.reels:
         for part in reel.recording.damage:
             when = f", behind {iso(part.wall)}" if part.wall is not None else ""
-            damage.append(f"{reel.recording.path.name}: {part.what} at byte {part.at:,}, {part.size:,} bytes{when}")
+            damage.append(f"{reel.recording.name}: {part.what} at byte {part.at:,}, {part.size:,} bytes{when}")
         if reel.recording.lost_records:
-            damage.append(f"{reel.recording.path.name}: {reel.recording.lost_records:,} records damaged")
+            damage.append(f"{reel.recording.name}: {reel.recording.lost_records:,} records damaged")
     size = sum(reel.recording.size for reel in tape.reels)
     return Info(tape, records, raw, size, frozenset(heard), gaps, lost, damage)
 
@@ -90,7 +90,7 @@ def info_json(info: Info) -> dict[str, Any]:
         "nodes_heard": len(info.heard),
         "files": [
             {
-                "file": reel.recording.path.name,
+                "file": reel.recording.name,
                 "bytes": reel.recording.size,
                 "blocks": len(reel.recording.entries),
                 "closed": reel.recording.closed,

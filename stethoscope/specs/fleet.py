@@ -17,6 +17,7 @@ from stethoscope.errors import DataError, UsageError, did_you_mean
 from stethoscope.model import ids
 from stethoscope.specs.duration import duration_s
 from stethoscope.specs.load import Loaded, Spec, convert, load
+from stethoscope.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -180,10 +181,27 @@ def fleet_of(loaded: Loaded) -> Fleet:
     """Return the fleet of a file that was read; raises as `read_fleet` does."""
     if not isinstance(loaded.data, dict) or "schema" not in loaded.data:
         raise DataError(f"not a fleet file: it does not begin with `schema: {SCHEMA}`", where=loaded.name)
+    _refuse_hidden(loaded, loaded.data)
     schema = loaded.data["schema"]
     if schema != SCHEMA:
         raise loaded.error(f"the schema is {schema!r}; this program reads {SCHEMA}", "schema")
     return _fleet(loaded, convert(loaded, FleetFile))
+
+
+def _refuse_hidden(loaded: Loaded, value: Any, *path: str | int) -> None:
+    """Raise DataError for a text that a terminal would obey or not show: names in this file stand on every screen."""
+    if isinstance(value, str):
+        if value != clean(value, max(len(value), 1)):
+            raise loaded.error(f'"{clean(value, 60)}" has characters that cannot be shown', *path)
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            _refuse_hidden(loaded, item, *path, number)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if isinstance(key, str) and key != clean(key, max(len(key), 1)):
+                where = loaded.where_key(*path, key)
+                raise DataError(f'the key "{clean(key, 60)}" has characters that cannot be shown', where=where)
+            _refuse_hidden(loaded, item, *path, key)
 
 
 def _fleet(loaded: Loaded, file: FleetFile) -> Fleet:

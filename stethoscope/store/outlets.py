@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from stethoscope.store.ring import Ring, RingLimits
 from stethoscope.store.writer import create
+from stethoscope.text import clean
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +34,7 @@ class FileOutlet:
     def __init__(self, path: Path) -> None:
         """Write into `path`, which must not be there yet."""
         self.path = path
-        self.name = str(path)
+        self.name = clean(str(path))
         self._opened = False
 
     def next(self, wall: float) -> Output:
@@ -57,7 +58,7 @@ class RingOutlet:
 
     def __init__(self, directory: Path, limits: RingLimits | None = None) -> None:
         """Record the last hours into `directory`."""
-        self.name = str(directory)
+        self.name = clean(str(directory))
         self._limits = limits or RingLimits()
         self._ring = Ring(directory, secrets.token_hex(4), self._limits)
 

@@ -27,6 +27,7 @@ from stethoscope.store.format import (
 )
 from stethoscope.store.index import IndexBuilder, unpack_index
 from stethoscope.store.writer import is_being_written
+from stethoscope.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,6 +78,11 @@ class Recording:
         self._wall_ends = np.maximum.accumulate(self.entries["last_wall"]) if len(self.entries) else np.empty(0)
 
     entries: Entries
+
+    @property
+    def name(self) -> str:
+        """Return the name of the file, for people and documents."""
+        return clean(self.path.name, 255)
 
     def _read_index(self, descriptor: int) -> FleetEntry | None:
         """Take the index at the end of the file; None when there is none to be trusted, or no fleet at the start."""

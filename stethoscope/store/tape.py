@@ -18,6 +18,7 @@ from stethoscope.paths import is_directory
 from stethoscope.store.format import KEYFRAME, SUFFIX, Record, RecordType
 from stethoscope.store.lines import is_hello
 from stethoscope.store.recordings import Recording
+from stethoscope.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,7 +106,7 @@ class Tape:
             shift = before.end + max(0.0, first_wall - before_wall) - first
             if first_wall < before_wall - _OVERLAP_S:
                 if recording.wall_span[1] <= before_wall + _OVERLAP_S:
-                    self.left_out.append(f"{recording.path.name}: another recorder ran at the same time")
+                    self.left_out.append(f"{recording.name}: another recorder ran at the same time")
                     return
                 shift = before.end - _mono_at(recording, before_wall)
                 self.reels.append(Reel(recording, shift, take, before.end, max(before.end, last + shift)))
@@ -220,7 +221,7 @@ def open_tape(path: Path) -> Tape:
         try:
             recordings.append(Recording(file))
         except DataError as error:
-            left_out.append(f"{file.name}: {error.message}")
+            left_out.append(f"{clean(file.name, 255)}: {error.message}")
     if not recordings:
         said = f": {left_out[0]}" if left_out else ""
         raise DataError(f"no recording in this directory{said}", where=str(path))

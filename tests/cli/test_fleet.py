@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -12,6 +15,7 @@ import pytest
 
 from tests.collect.sshd import Sshd
 from tests.fake_slurm import NODES, FakeSlurm
+from tests.store.made import record
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -141,6 +145,67 @@ def test_an_ssh_configuration_that_includes_itself_and_names_that_are_none(run: 
     done = run("fleet", "init", "-", "--from-ssh-config", str(tmp_path / "config"))
     assert 'nodes: "gpu[1-2]"' in done.stdout
     assert done.stderr == "note: 2 names are none of hosts and left out, such as $(id)\n"
+
+
+HOSTILE = "x\x1b]0;owned\x07\x1b[31mred\u202ey"
+
+
+def test_names_of_files_and_words_of_the_command_line_reach_no_terminal_raw(run: Run, tmp_path: Path) -> None:
+    name, broken = tmp_path / f"{HOSTILE}.sthr", tmp_path / "all" / f"{HOSTILE}.sthr"
+    record(name, until_s=4.0)
+    broken.parent.mkdir()
+    broken.write_text("text")
+    shutil.copy(name, broken.with_name(f"1{HOSTILE}.sthr"))
+    shutil.copy(name, broken.with_name(f"2{HOSTILE}.sthr"))
+    for arguments in (
+        ("replay", "--info", str(broken.parent)),
+        ("replay", "--info", "--json", str(broken.parent)),
+        ("replay", "--info", str(broken)),
+        ("replay", str(name), "--at", HOSTILE),
+        ("check", "--replay", str(name), "--at", HOSTILE),
+        ("check", "--replay", HOSTILE),
+        ("check", "--playbooks", HOSTILE),
+        ("record", "--hosts", HOSTILE),
+        ("fleet", "init", str(tmp_path / f"{HOSTILE}.yaml"), "--hosts", "a"),
+        ("fleet", "init", "-", "--hosts", "a", "--iblinkinfo", str(broken)),
+        ("fleet", "show", "--fleet", str(broken)),
+        ("fleet", f"--{HOSTILE}"),
+        (HOSTILE,),
+    ):
+        status, said = on_a_terminal(run, *arguments)
+        assert b"red" in said
+        assert not [mark for mark in (b"\x1b]0", b"\x1b[31m", "\u202e".encode()) if mark in said], arguments
+        assert status in (0, 64, 65)
+
+
+def on_a_terminal(run: Run, *arguments: str) -> tuple[int, bytes]:
+    """Return the exit status and the bytes that reach a terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*STETHOSCOPE, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env={**run.environment, "TERM": "xterm"}
+    )
+    os.close(theirs)
+    said = b""
+    with contextlib.suppress(OSError):
+        while data := os.read(ours, 65536):
+            said += data
+    os.close(ours)
+    return process.wait(), said
+
+
+@pytest.mark.parametrize(
+    ("line", "where", "words"),
+    [
+        (r'name: "a\e[31mb"', "2:7", 'ab" has characters that cannot be shown'),
+        (r'groups: {g: {nodes: "a", rack: "r\u202e"}}', "2:32", 'r" has characters that cannot be shown'),
+        (r'groups: {"g\a": {nodes: a}}', "2:10", 'the key "g" has characters that cannot be shown'),
+    ],
+)
+def test_a_fleet_file_has_no_hidden_characters(run: Run, tmp_path: Path, line: str, where: str, words: str) -> None:
+    path = tmp_path / "f.yaml"
+    path.write_text(f"schema: stethoscope.fleet/1\n{line}\n")
+    done = run("fleet", "show", "--fleet", str(path))
+    assert (done.returncode, f"f.yaml:{where}: " in done.stderr, words in done.stderr) == (65, True, True), done.stderr
 
 
 @pytest.mark.parametrize("name", ["a" * 300, "file/x"])
