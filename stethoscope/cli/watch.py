@@ -44,12 +44,11 @@ def command(
 
         return run_replay(recording, ascii_only=ascii_only, metric=metric)
     source = with_keys(source)
-    import asyncio
 
     from stethoscope.ui.run import run_console
 
     async def open_session() -> Session:
-        return await asyncio.to_thread(_open, source, record, no_record, keep_time, keep_size)
+        return _open(source, record, no_record, keep_time, keep_size)
 
     return run_console(open_session, title=_title(source), ascii_only=ascii_only, metric=metric)
 

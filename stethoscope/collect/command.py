@@ -183,7 +183,7 @@ class SshRunner:
     async def _connected(self) -> Any:
         if self._connection is None or self._connection.is_closed():
             if self._dialer is None:
-                dial = await asyncio.to_thread(importlib.import_module, "stethoscope.collect.dial")
+                dial = importlib.import_module("stethoscope.collect.dial")
                 self._dialer = dial.SshDialer(
                     probe_program(),
                     accept_new=self._accept_new,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 from typing import TYPE_CHECKING
 
@@ -60,7 +59,7 @@ class SshSource:
         """Connect, stream into `sink`, reconnect, until cancelled; then end the probes."""
         raise_file_limit(len(self.nodes))
         # Importing asyncssh takes a fifth of a second, which the first picture on the screen should not wait for.
-        dial = await asyncio.to_thread(importlib.import_module, "stethoscope.collect.dial")
+        dial = importlib.import_module("stethoscope.collect.dial")
         program = self._program or probe_program()
         dialer = dial.SshDialer(
             program,

@@ -68,9 +68,8 @@ class DemoFleet:
     async def open_session(self) -> Session:
         """Wait for the fleet to serve and return a session on it; a child that ended says why in a DataError."""
         # What opening needs takes as long to import as the fleet takes to start.
-        loading = asyncio.create_task(asyncio.to_thread(_load))
+        _load()
         await self._serving()
-        await loading
         from stethoscope.session.open import open_fleet_file
 
         return open_fleet_file(self.fleet_file)

@@ -72,6 +72,7 @@ class StethoscopeApp(App[None]):
         """The session, when it plays a recording."""
         self._open_session = open_session
         self._work: asyncio.Task[None] | None = None
+        self._leaving = False
         self._picture = Picture()
         self._pulls = 0
         self._many = False
@@ -99,8 +100,9 @@ class StethoscopeApp(App[None]):
 
     async def _drive(self) -> None:
         try:
-            # What screens need beside the session is loaded while the first picture can already be read.
-            await asyncio.to_thread(_load)
+            # What screens need beside the session is loaded while the first picture can already be read. Not in a
+            # thread: two threads that import modules which need each other can get the other's half-made one.
+            _load()
             session = await self._open_session()
             self._check_metric(session)
             self._take_session(session)
@@ -111,7 +113,8 @@ class StethoscopeApp(App[None]):
         except Exception as error:  # noqa: BLE001  whatever ends the session is told in one line
             self._fail(InternalError(f"the session ended: {type(error).__name__}: {clean(str(error), 300)}"))
         else:
-            self._fail(InternalError("the session ended by itself"))
+            if not self._leaving:
+                self._fail(InternalError("the session ended by itself"))
 
     def _take_session(self, session: SessionLike) -> None:
         from stethoscope.ui.session import ReplayLike
@@ -133,6 +136,7 @@ class StethoscopeApp(App[None]):
 
     def on_unmount(self) -> None:
         """Let the session end."""
+        self._leaving = True
         if self._work is not None:
             self._work.cancel()
 

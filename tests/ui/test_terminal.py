@@ -41,7 +41,7 @@ def test_the_screen_is_right_after_everything_a_person_does(columns: int, lines:
         assert seen == repainted(terminal)
         assert looks == [dict(terminal.screen.buffer[y]) for y in range(lines)]
         terminal.send("q")
-        assert terminal.finish() == 0
+        assert terminal.finish() == 0, terminal.raw[-2000:]
 
 
 def test_the_fleet_at_80x24() -> None:
@@ -52,7 +52,7 @@ def test_the_fleet_at_80x24() -> None:
         assert lines[3] == "✖ gpu-002   ██–█████ ········ gpu/2 fell off the bus (Xid 79)"
         assert lines[-1].split() == ["enter", "node", "m", "metric", "/", "filter", "space", "pause", "?", "keys"]
         terminal.send("q")
-        assert terminal.finish() == 0
+        assert terminal.finish() == 0, terminal.raw[-2000:]
 
 
 def test_without_colour_everything_is_still_said() -> None:
@@ -84,7 +84,7 @@ def test_a_terminal_that_draws_signs_wide_gets_ascii(column: int, *, ascii_only:
         terminal.wait("like their peers")
         assert terminal.settle().isascii() is ascii_only
         terminal.send("q")
-        assert terminal.finish() == 0
+        assert terminal.finish() == 0, terminal.raw[-2000:]
 
 
 @pytest.mark.parametrize("term", ["xterm", "xterm-256color", "screen-256color", "linux"])
@@ -106,7 +106,7 @@ def test_no_sequence_of_the_text_reaches_the_terminal() -> None:
             terminal.send(step)
             terminal.settle()
         terminal.send("q")
-        assert terminal.finish() == 0
+        assert terminal.finish() == 0, terminal.raw[-2000:]
         # The pointer's shape is Textual's own; nothing else may be a command to the terminal.
         raw = terminal.raw.replace(b"\x1b]22;default\x07", b"")
         for bad in (b"\x1b]52", b"\x1b]0;title", b"\x1b[31m", b"\xc2\x9b", "\u202e".encode(), b"\x00", b"\x07"):
@@ -129,7 +129,7 @@ def test_nothing_of_the_hostile_text_was_obeyed() -> None:
         terminal.send("\x1b")
         terminal.settle()
         terminal.send("q")
-        assert terminal.finish() == 0
+        assert terminal.finish() == 0, terminal.raw[-2000:]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
