@@ -104,6 +104,7 @@ def info_json(info: Info) -> dict[str, Any]:
         "bytes_raw": info.raw,
         "lines_lost": info.lost,
         "gaps": [{"at": iso(at), "duration_s": round(seconds, 3)} for at, seconds in info.gaps],
+        "left_out": info.tape.beside,
         "damage": info.damage,
     }
 
@@ -131,6 +132,9 @@ def info_lines(info: Info) -> list[str]:
     if info.lost:
         lines.append(f"lost     {info.lost:,} lines: the disk was too slow")
     lines += [f"gap      {duration(seconds)} from {iso(at)}" for at, seconds in info.gaps]
+    if tape.beside:
+        many = f"{len(tape.beside):,} file{'s' * (len(tape.beside) > 1)}"
+        lines.append(f"beside   {many} of another recorder that ran at the same time: not played")
     lines += [f"damage   {what}" for what in info.damage]
     if not info.damage:
         lines.append("damage   none")

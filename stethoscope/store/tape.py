@@ -70,7 +70,9 @@ class Tape:
     def __init__(self, recordings: list[Recording], *, left_out: tuple[str, ...] = ()) -> None:
         """Put `recordings` in order; DataError when there is nothing in them."""
         self.left_out = list(left_out)
-        """Files that are not played, each with the reason."""
+        """Files that cannot be read, each with the reason."""
+        self.beside: list[str] = []
+        """Files that are not played because another recorder ran all the time."""
         self.reels: list[Reel] = []
         order = sorted((one for one in recordings if len(one.entries)), key=lambda one: one.wall_span)
         while order:
@@ -106,7 +108,7 @@ class Tape:
             shift = before.end + max(0.0, first_wall - before_wall) - first
             if first_wall < before_wall - _OVERLAP_S:
                 if recording.wall_span[1] <= before_wall + _OVERLAP_S:
-                    self.left_out.append(f"{recording.name}: another recorder ran at the same time")
+                    self.beside.append(recording.name)
                     return
                 shift = before.end - _mono_at(recording, before_wall)
                 self.reels.append(Reel(recording, shift, take, before.end, max(before.end, last + shift)))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stethoscope.errors import DataError
+from stethoscope.session.info import describe, info_json, info_lines
 from stethoscope.store.format import KEYFRAME, BlockData, FleetEntry, NodeEntry, RecordType
 from stethoscope.store.tape import open_tape
 from stethoscope.store.writer import Writer, create
@@ -56,14 +57,14 @@ def test_of_two_recorders_at_once_one_is_played(tmp_path: Path) -> None:
     write(tmp_path / "b.sthr", 50, 20, run="r2")
     tape = open_tape(tmp_path)
     assert len(played(tmp_path)) == 100
-    assert tape.left_out == ["b.sthr: another recorder ran at the same time"]
+    assert tape.beside == ["b.sthr"]
 
 
 def test_the_other_recorder_is_played_from_where_the_first_one_ends(tmp_path: Path) -> None:
     write(tmp_path / "a.sthr", 0, 100)
     write(tmp_path / "b.sthr", 50, 200, run="r2", mono=7.0)
     tape = open_tape(tmp_path)
-    assert tape.left_out == []
+    assert tape.beside == []
     assert [(reel.take, reel.start, reel.end) for reel in tape.reels] == [(0, 0.0, 99.0), (1, 99.0, 249.0)]
     assert played(tmp_path) == [
         *((float(s), s) for s in range(100)),
@@ -117,7 +118,7 @@ def test_a_recorder_is_followed_from_file_to_file_for_as_long_as_it_goes_on(tmp_
     tape = open_tape(tmp_path)
     assert [reel.recording.path.name for reel in tape.reels] == ["a0.sthr", "a1.sthr", "a2.sthr"]
     assert [t for t, _ in played(tmp_path)] == list(range(30))
-    assert len(tape.left_out) == 3
+    assert tape.beside == ["b0.sthr", "b1.sthr", "b2.sthr"]
 
 
 def test_the_lead_in_begins_where_all_links_are_told(tmp_path: Path) -> None:
@@ -144,3 +145,18 @@ def test_a_recording_with_nothing_in_it(tmp_path: Path) -> None:
     write(tmp_path / "a.sthr", 0, 0)
     with pytest.raises(DataError, match="nothing in this recording yet"):
         open_tape(tmp_path / "a.sthr")
+
+
+def test_what_another_recorder_wrote_beside_is_no_damage(tmp_path: Path) -> None:
+    write(tmp_path / "a.sthr", 0, 100)
+    write(tmp_path / "b.sthr", 50, 20, run="r2")
+    (tmp_path / "c.sthr").write_bytes(b"text")
+    info = describe(open_tape(tmp_path))
+    assert (info_json(info)["left_out"], info_json(info)["damage"]) == (
+        ["b.sthr"],
+        ["c.sthr: not a recording of this program: not played"],
+    )
+    assert info_lines(info)[-2:] == [
+        "beside   1 file of another recorder that ran at the same time: not played",
+        "damage   c.sthr: not a recording of this program: not played",
+    ]
