@@ -26,9 +26,9 @@ from stethoscope.parse.pci import slot_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from stethoscope.analysis.node_state import Known
     from stethoscope.model.frame import Frame, Link
     from stethoscope.model.metric import Metric
+    from stethoscope.model.nodespec import NodeSpec
     from stethoscope.model.scheduler import Job, SchedulerReading
 
 _ASK_AGAIN = 5
@@ -40,7 +40,7 @@ _ROOM = 8
 class FleetState:
     """What is known of every node, changed by `apply` and `set_link`, seen through `snapshot`."""
 
-    def __init__(self, catalogue: Mapping[str, Metric], nodes: Iterable[Known], fleet: str) -> None:
+    def __init__(self, catalogue: Mapping[str, Metric], nodes: Iterable[NodeSpec], fleet: str) -> None:
         """Start with `nodes` (names are unique), of which nothing was heard yet."""
         self.catalogue = catalogue
         self.fleet = fleet

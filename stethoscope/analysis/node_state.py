@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from stethoscope.model.fleet import Node
 from stethoscope.model.frame import Link, LinkState
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stethoscope.model.frame import Frame
+    from stethoscope.model.nodespec import NodeSpec
     from stethoscope.model.scheduler import SchedulerState
     from stethoscope.model.wire import Delta, Full, GpuIdentity, Hello, PortIdentity
 
@@ -19,30 +20,6 @@ _REMEMBERED_LINES = 2_000
 """Kernel lines kept for knowing them again when a new probe reads the same log."""
 _MOST_SLOTS = 512
 """PCI slots whose Xids are counted."""
-
-
-class Known(Protocol):
-    """What is known of a node before it is reached; what a source gives fits."""
-
-    @property
-    def name(self) -> str:
-        """Return the name that frames carry."""
-
-    @property
-    def rack(self) -> str:
-        """Return the rack, empty when it is not known."""
-
-    @property
-    def pod(self) -> str:
-        """Return the pod, empty when it is not known."""
-
-    @property
-    def tick_s(self) -> float:
-        """Return how often the node is asked to send, in seconds."""
-
-    @property
-    def expected_gpus(self) -> int | None:
-        """Return how many GPUs the node should have, None when nobody said."""
 
 
 class NodeState:
@@ -56,7 +33,7 @@ class NodeState:
         "published", "scheduler", "seen_full", "seq", "tick_s", "version", "xids",
     )  # fmt: skip
 
-    def __init__(self, index: int, known: Known) -> None:
+    def __init__(self, index: int, known: NodeSpec) -> None:
         """Start with a node of which nothing was heard."""
         self.index = index
         self.known = known

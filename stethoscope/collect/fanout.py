@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from stethoscope.clock import Clock
-    from stethoscope.collect.source import NodeSpec, Sink
+    from stethoscope.collect.source import Sink
+    from stethoscope.model.nodespec import NodeSpec
 
 SLOTS = 256
 """Attempts at once: what is dead holds its slot until its time-out, so there are many more than the live ones need."""

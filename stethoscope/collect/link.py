@@ -15,7 +15,8 @@ from stethoscope.text import clean
 
 if TYPE_CHECKING:
     from stethoscope.clock import Clock
-    from stethoscope.collect.source import NodeSpec, Sink
+    from stethoscope.collect.source import Sink
+    from stethoscope.model.nodespec import NodeSpec
 
 SENTINEL_S = 15.0
 """Longest wait from the start of the command to its first own line: login scripts and a cold Python included."""

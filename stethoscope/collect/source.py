@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from stethoscope.model.frame import Frame, Link
+from stethoscope.model.nodespec import NodeSpec
 from stethoscope.model.scheduler import SchedulerReading
 
 
@@ -48,27 +49,3 @@ class Scheduler(Protocol):
 
     async def close(self) -> None:
         """Let go of what was opened."""
-
-
-class NodeSpec(Protocol):
-    """What is known of a node before it is reached."""
-
-    @property
-    def name(self) -> str:
-        """Return the name that is used everywhere."""
-
-    @property
-    def rack(self) -> str:
-        """Return the rack, empty when it is not known."""
-
-    @property
-    def pod(self) -> str:
-        """Return the pod, empty when it is not known."""
-
-    @property
-    def tick_s(self) -> float:
-        """Return the seconds between two frames."""
-
-    @property
-    def expected_gpus(self) -> int | None:
-        """Return how many GPUs the node should have, None when nobody said."""
