@@ -14,7 +14,16 @@ import msgspec
 
 from stethoscope import __version__
 from stethoscope.model.frame import Link, LinkState
-from stethoscope.store.format import KEYFRAME, STANDING_AT, BlockData, FleetEntry, NodeEntry, RecordType
+from stethoscope.store.format import (
+    BLOCK_RAW,
+    KEYFRAME,
+    MAX_RAW,
+    STANDING_AT,
+    BlockData,
+    FleetEntry,
+    NodeEntry,
+    RecordType,
+)
 from stethoscope.store.lines import is_full, is_hello
 from stethoscope.store.writer import Writer
 
@@ -32,14 +41,35 @@ KEYFRAME_S = 60.0
 """How often the state of every link is written again, so that one can begin to read there."""
 OVERDUE_S = 90.0
 """A node that sent no full frame for so long will not send one soon."""
+NOTE_OVERDUE_S = 45.0
+"""A scheduler is read every 30 s; less than KEYFRAME_S, so that who begins at one keyframe knows it at the next."""
 BACKLOG = 32 * 1024 * 1024
 """Bytes that may wait for the disk."""
 _WAKE = 192 * 1024
 """Waiting bytes at which the thread is woken: most of a block."""
 _HELLO_LIMIT = 4096
+LONGEST = MAX_RAW - 2 * BLOCK_RAW
+"""Bytes of one record: a reader takes no larger block."""
 _STOP_S = 5.0
 _PER_RECORD = 64
 """Bytes of a waiting record beside its payload."""
+
+
+class _Said(msgspec.Struct):
+    note: str = ""
+
+
+class _Note(msgspec.Struct):
+    kind: str
+    value: msgspec.Raw
+
+    @property
+    def tells_nothing(self) -> bool:
+        """Tell whether this says only why there is nothing to tell, as a reading that failed."""
+        try:
+            return bool(msgspec.json.decode(self.value, type=_Said).note)
+        except msgspec.MsgspecError:
+            return False
 
 
 class Counts(NamedTuple):
@@ -82,6 +112,9 @@ class Recorder:
         self._links: dict[int, bytes] = {}
         self._hellos: dict[int, bytes] = {}
         self._fulls: dict[int, tuple[float, float, bytes]] = {}
+        self._notes: dict[str, tuple[float, bytes]] = {}
+        """The last note of each kind that told something, and when; behind it, where later ones said only why they
+        cannot, the last of those."""
         self._lines = self._raw = self._written = 0
 
     # ---- on the event loop
@@ -109,7 +142,7 @@ class Recorder:
         if self.failure is not None:
             return
         with self._condition:
-            if self._waiting_bytes + len(payload) > BACKLOG:
+            if len(payload) > LONGEST or self._waiting_bytes + len(payload) > BACKLOG:
                 self._dropped += 1
                 return
             self._waiting.append((type_, number, wall, mono, payload))
@@ -197,10 +230,10 @@ class Recorder:
         _, _, wall, mono, _ = batch[0]
         block = BlockData()
         if self._keyframe_mono is None or mono - self._keyframe_mono >= KEYFRAME_S:
-            self._keyframe_mono = mono
+            is_first, self._keyframe_mono = self._keyframe_mono is None, mono
             block.flags = KEYFRAME
             # In the order in which they must be taken: a lost link covers the values of before.
-            for standing, node, payload in self._standing(mono):
+            for standing, node, payload in self._standing(mono, is_first=is_first):
                 block = self._add(block, standing, node, wall, mono, payload)
         if dropped:
             block = self._add(block, RecordType.LOST, 0, wall, mono, msgspec.json.encode({"records": dropped}))
@@ -211,13 +244,27 @@ class Recorder:
                 self._hellos[node] = payload
             elif type_ == RecordType.FRAME and is_full(payload):
                 self._fulls[node] = (wall, mono, payload)
+            elif type_ == RecordType.NOTE:
+                self._keep_note(mono, payload)
             block = self._add(block, type_, node, wall, mono, payload)
             self._raw += len(payload)
             self._lines += type_ == RecordType.FRAME
         self._writer.write(block)
 
-    def _standing(self, mono: float) -> Iterator[tuple[RecordType, int, bytes]]:
-        """Yield what one who begins to read here cannot learn from what comes."""
+    def _keep_note(self, mono: float, payload: bytes) -> None:
+        note = msgspec.json.decode(payload, type=_Note)
+        if note.tells_nothing:
+            self._notes[f"{note.kind} failed"] = (mono, payload)
+        else:
+            self._notes.pop(f"{note.kind} failed", None)
+            self._notes[note.kind] = (mono, payload)
+
+    def _standing(self, mono: float, *, is_first: bool) -> Iterator[tuple[RecordType, int, bytes]]:
+        """Yield what one who begins to read here cannot learn from what comes; `is_first`: nothing of it is in the
+        file yet."""
+        if is_first or any(mono - told > NOTE_OVERDUE_S for told, _ in self._notes.values()):
+            for _, payload in self._notes.values():
+                yield RecordType.NOTE, 0, payload
         for node, payload in self._hellos.items():
             yield RecordType.STANDING_HELLO, node, payload
         for node, (full_wall, full_mono, payload) in self._fulls.items():

@@ -183,14 +183,14 @@ def _mono_at(recording: Recording, wall: float) -> float:
 
 
 def _standing(reel: Reel) -> Iterator[Record]:
-    """Yield what stands at the start of a file that is played from its midst: links, greetings and the last notes, from
-    its last keyframe before that. Values are known with the next full frame of each node."""
+    """Yield what stands at the start of a file that is played from its midst: links, greetings and notes, from its
+    last keyframe before that. Values are known with the next full frame of each node."""
     recording, until = reel.recording, reel.start - reel.shift_s
     behind = recording.find(until)
     keyframes = [number for number in range(behind) if recording.entries["flags"][number] & KEYFRAME]
     links: dict[int, Record] = {}
     hellos: dict[int, Record] = {}
-    note: Record | None = None
+    notes: list[Record] = []
     for number, block in enumerate(
         recording.blocks(keyframes[-1] if keyframes else 0), keyframes[-1] if keyframes else 0
     ):
@@ -206,11 +206,10 @@ def _standing(reel: Reel) -> Iterator[Record]:
             ):
                 hellos[record.node] = record._replace(type=RecordType.STANDING_HELLO)
             elif record.type == RecordType.NOTE:
-                note = record
+                notes.append(record)
     yield from hellos.values()
     yield from links.values()
-    if note is not None:
-        yield note
+    yield from notes
 
 
 def open_tape(path: Path) -> Tape:

@@ -10,10 +10,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from stethoscope.clock import FixedClock, SystemClock
 from stethoscope.model.frame import Frame, Link, LinkState
+from stethoscope.model.scheduler import SchedulerReading, SchedulerState
 from stethoscope.session import recorder as recorder_module
-from stethoscope.session.recorder import Recorder
+from stethoscope.session.recorder import LONGEST, Recorder
 from stethoscope.store.format import KEYFRAME, RecordType
 from stethoscope.store.outlets import FileOutlet, RingOutlet
 from stethoscope.store.recordings import Recording
@@ -99,6 +102,61 @@ def test_every_minute_tells_what_stands(tmp_path: Path) -> None:
     assert [float(recording.entries[number]["first_mono"]) for number in flagged] == [0.0, 60.0, 120.0]
     standing = [(record.type, record.node, record.mono) for record in next(recording.blocks(flagged[1]))]
     assert standing[:2] == [(RecordType.STANDING_HELLO, 0, 60.0), (RecordType.STANDING_LINK, 1, 60.0)]
+
+
+def test_what_the_scheduler_said_last_is_told_again_in_a_new_file_and_while_it_is_silent(tmp_path: Path) -> None:
+    clock = FixedClock(1000.0)
+    recorder = Recorder(Fleet(), clock, FileOutlet(tmp_path / "a.sthr"))
+    recorder.open()
+
+    def tell(mono: float, *notes: object) -> None:
+        clock.advance(mono - clock.monotonic())
+        recorder.on_frame(frame(b"x", mono=mono))
+        for note in notes:
+            recorder.on_note("scheduler", note)
+        recorder._drain()
+
+    good = SchedulerReading({"gpu-001": SchedulerState(("idle", "drain"), "maint", "root")})
+    other = SchedulerReading({"gpu-001": SchedulerState(("idle",))})
+    tell(1.0, good, SchedulerReading({}, note="first"))
+    tell(30.0, other)
+    tell(62.0)
+    tell(63.0, SchedulerReading({}, note="gone"), SchedulerReading({}, note="away"))
+    tell(100.0)
+    tell(125.0)
+    recorder.reopen()
+    tell(126.0)
+    tell(127.0)
+    recorder.on_note("odd", True)
+    recorder.on_note("huge", "x" * LONGEST)
+    recorder._drain()
+    assert recorder._writer is not None
+    recorder._writer.close()
+    told = [
+        [(record.mono, record.payload) for block in Recording(path).blocks() for record in block if record.type == 6]
+        for path in (tmp_path / "a.sthr", tmp_path / "a.2.sthr")
+    ]
+    said = {
+        name: msgspec.json.encode({"kind": "scheduler", "value": value})
+        for name, value in (
+            ("good", good),
+            ("other", other),
+            ("first", SchedulerReading({}, note="first")),
+            ("gone", SchedulerReading({}, note="gone")),
+            ("away", SchedulerReading({}, note="away")),
+        )
+    }
+    assert told[0] == [
+        (1.0, said["good"]),
+        (1.0, said["first"]),
+        (30.0, said["other"]),
+        (63.0, said["gone"]),
+        (63.0, said["away"]),
+        (125.0, said["other"]),
+        (125.0, said["away"]),
+    ]
+    assert told[1] == [(127.0, said["other"]), (127.0, said["away"]), (127.0, b'{"kind":"odd","value":true}')]
+    assert recorder.counts.dropped == 1
 
 
 def test_a_ring_turns_to_the_next_segment(tmp_path: Path) -> None:

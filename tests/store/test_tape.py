@@ -100,6 +100,7 @@ def test_what_stands_is_told_where_a_file_is_played_from_its_midst(tmp_path: Pat
         (99.0, RecordType.STANDING_HELLO, 0, b"h0"),
         (99.0, RecordType.STANDING_HELLO, 1, b'{"hello"'),
         (99.0, RecordType.STANDING_LINK, 0, b"l1"),
+        (99.0, RecordType.NOTE, 0, b"n1"),
         (99.0, RecordType.NOTE, 0, b"n2"),
         (120.0, RecordType.FRAME, 0, b"w"),
     ]
