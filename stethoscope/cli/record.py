@@ -72,7 +72,13 @@ async def _record(session: Session, recorder: Recorder, duration_s: float | None
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
-    loop.add_signal_handler(signal.SIGHUP, recorder.reopen if daemon else ended.set)
+
+    def turn() -> None:
+        recorder.reopen()
+        # A file that stands for itself begins with all values.
+        session.source.ask_full()
+
+    loop.add_signal_handler(signal.SIGHUP, turn if daemon else ended.set)
     running = asyncio.create_task(session.run())
     started = logged = session.clock.monotonic()
     try:

@@ -15,6 +15,7 @@ import pytest
 from stethoscope.cli.recording import parse_size, ring_limits
 from stethoscope.errors import UsageError
 from stethoscope.store.format import RecordType
+from stethoscope.store.lines import is_full
 from stethoscope.store.recordings import Recording
 from stethoscope.store.tape import open_tape
 from tests.store.made import record
@@ -102,6 +103,9 @@ def test_the_daemon_keeps_a_ring_and_obeys_signals(tmp_path: Path) -> None:
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
     assert files[0].parent.stat().st_mode & 0o777 == ring.stat().st_mode & 0o777 == 0o700
     assert len({reel.take for reel in open_tape(files[0].parent).reels}) == 1
+    # The new file stands for itself: it begins with all values, not only with what changed.
+    lines = [record.payload for block in Recording(new).blocks() for record in block if record.type == RecordType.FRAME]
+    assert any(is_full(line) for line in lines[:3])
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.45, 0.8, 1.3, 1.9])
