@@ -173,6 +173,20 @@ def _decimal(text: str) -> float:
     return float(text)
 
 
+def _whole(text: str) -> int:
+    """Return a counter of the kernel, of 64 bits at most; ValueError when it is none."""
+    if len(text) > 20:
+        raise ValueError("a number that is too long")
+    return int(text)
+
+
+def _real(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("a number that is none")
+    return number
+
+
 def _event(seq: int, mono: float, wall: float, body: str) -> wire.Event:
     source, _, line = body.partition(" ")
     if source == "dmesg" and (match := _DMESG.fullmatch(line)):
@@ -225,14 +239,14 @@ def _full(seq: int, mono: float, wall: float, sections: dict[str, list[str]]) ->
 def _times(files: _Files) -> dict[str, list[int]]:
     """Return the clock ticks of each `cpu` line: user nice system idle iowait irq softirq steal."""
     rows = (line.split() for line in files.lines("stat") if line.startswith("cpu"))
-    return {row[0]: [int(part) for part in row[1:9]] for row in rows}
+    return {row[0]: [_whole(part) for part in row[1:9]] for row in rows}
 
 
 def _stat(now: _Files, before: _Files) -> dict[str, Cell]:
     values: dict[str, Cell] = dict.fromkeys((*_SHARES, "procs_blocked", "cpu_count"), now.word("stat", "error"))
     try:
         times = _times(now)
-        blocked = [int(line.split()[1]) for line in now.lines("stat") if line.startswith("procs_blocked")]
+        blocked = [_whole(line.split()[1]) for line in now.lines("stat") if line.startswith("procs_blocked")]
     except (ValueError, IndexError):
         return values
     if "cpu" not in times:
@@ -274,7 +288,7 @@ def _memory(files: _Files) -> dict[str, Cell]:
         return {metric: files.word("meminfo", "unsupported") for metric, _ in _MEMORY}
     try:
         rows = (line.partition(":") for line in files.lines("meminfo"))
-        found = {key: int(rest.split()[0]) for key, _, rest in rows}
+        found = {key: _whole(rest.split()[0]) for key, _, rest in rows}
     except (ValueError, IndexError):
         return dict.fromkeys((metric for metric, _ in _MEMORY), "error")
     return {
@@ -285,7 +299,7 @@ def _memory(files: _Files) -> dict[str, Cell]:
 
 def _first_number(files: _Files, name: str) -> Cell:
     try:
-        return float(files.lines(name)[0].split()[0])
+        return _real(files.lines(name)[0].split()[0])
     except (ValueError, IndexError):
         return files.word(name, "error")
 
@@ -294,7 +308,7 @@ def _pressure(files: _Files, name: str, kind: str) -> Cell:
     for line in files.lines(name):
         if line.startswith(kind):
             try:
-                return float(line.split()[1].partition("=")[2])
+                return _real(line.split()[1].partition("=")[2])
             except (ValueError, IndexError):
                 return "error"
     return files.word(name, "unsupported")
@@ -333,9 +347,7 @@ def _value(files: _Files, name: str) -> Cell:
         return "unsupported"
     first = lines[0].split(maxsplit=1)[0].rstrip(":") if lines[0].strip() else ""
     try:
-        number = float(first) if "." in lines[0] else int(first)
+        number = _real(first) if "." in lines[0] else _whole(first)
     except ValueError:
-        return "error"
-    if not math.isfinite(number):
         return "error"
     return int(number) if number == int(number) else number

@@ -94,6 +94,21 @@ def test_a_whole_block() -> None:
     }
 
 
+def test_numbers_that_no_kernel_has_are_errors() -> None:
+    huge = "9" * 400
+    host = HOST.replace("1048576", huge).replace("avg10=10.50", "avg10=1e999").replace("blocked 5", f"blocked {huge}")
+    frame = full(
+        host=host.replace("grep: loadavg: Permission denied", "loadavg:nan 1 1"),
+        values=f"mlx5_2/ports/1/state:{huge}\nmlx5_2/ports/1/rate:{huge}.0 Gb/sec",
+    )
+    assert {name: frame.node[name] for name in ("mem_total", "psi_cpu_some", "load1", "procs_blocked", "cpu_util")} == {
+        "mem_total": "error", "psi_cpu_some": "error", "load1": "error", "procs_blocked": "error", "cpu_util": "error",
+    }  # fmt: skip
+    assert (frame.port["ib_port_state"][0], frame.port["ib_port_rate"][0]) == ("error", "error")
+    shares = full(host=HOST.replace("cpu  1400", f"cpu  {huge}")).node
+    assert (shares["cpu_util"], shares["mem_total"]) == ("error", 1024)
+
+
 def test_the_files_are_those_of_the_other_probe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(paths.bundled("probes")))
     monkeypatch.setattr("sys.dont_write_bytecode", True)
