@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import asyncssh
 
 from stethoscope.sim import slurm
+from stethoscope.sim.server import DOOR
 
 if TYPE_CHECKING:
     from stethoscope.sim.server import FleetServer
@@ -42,14 +43,7 @@ class LoginServer:
             config=None,
             server_host_keys=[self.key],
             authorized_client_keys=keys,
-            password_auth=False,
-            kbdint_auth=False,
-            host_based_auth=False,
-            gss_host=None,
-            allow_pty=False,
-            line_editor=False,
-            encoding=None,
-            login_timeout=30,
+            **DOOR,
         )
         self.port = self._server.get_port()
 

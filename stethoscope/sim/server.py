@@ -14,7 +14,7 @@ import logging
 import socket
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import asyncssh
 
@@ -31,6 +31,17 @@ SLOT_S = 0.25
 """The twin moves, and frames go out, at most this often; a frame's clocks tell when its values were true."""
 BACKLOG = 64
 USER = "sim"
+DOOR: dict[str, Any] = {
+    "password_auth": False,
+    "kbdint_auth": False,
+    "host_based_auth": False,
+    "gss_host": None,
+    "allow_pty": False,
+    "line_editor": False,
+    "encoding": None,
+    "login_timeout": 30,
+}
+"""How every server of the fleet lets people in: with the key of the run, and in no other way."""
 
 
 @dataclass(slots=True)
@@ -102,15 +113,8 @@ class FleetServer:
             server_factory=lambda: _Door(self, index),
             server_host_keys=[key],
             authorized_client_keys=keys,
-            password_auth=False,
-            kbdint_auth=False,
-            host_based_auth=False,
-            gss_host=None,
-            allow_pty=False,
-            line_editor=False,
-            encoding=None,
             compression_algs=["none"],
-            login_timeout=30,
+            **DOOR,
         )
 
     async def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -28,7 +29,7 @@ class Line:
     """Written only with these parameter values."""
 
 
-class Kind:
+class Kind(ABC):
     """Base of the fault kinds; an instance is one fault of a scenario."""
 
     name: ClassVar[str]
@@ -42,9 +43,9 @@ class Kind:
         self.node = fault.where.node
         self.index = fault.where.index
 
+    @abstractmethod
     def apply(self, effects: Effects, age_s: float) -> None:
         """Write what the fault does at `age_s` seconds after its start."""
-        raise NotImplementedError
 
     def changes(self) -> Iterable[float]:
         """Return the ages at which the effect jumps."""
