@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from stethoscope.cli.playbooks import directories as directories_of
+from stethoscope.cli.playbooks import playbooks_option
 from stethoscope.cli.source import SourceOptions, open_source, source_options, with_keys
 from stethoscope.errors import EXIT_HEALTHY, EXIT_PLANNED, EXIT_UNREACHABLE, EXIT_URGENT, UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from stethoscope.session.check import CheckResult
     from stethoscope.ui.present.spans import Row
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--at", metavar="TIME", help="With --replay: 02:14:07 (UTC), an ISO 8601 time, +5m, -5m. [its end]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document (stethoscope.check/1).")
 @click.option("--timeout", metavar="TIME", default="40s", show_default=True, help="Longest wait for slow nodes.")
-@click.option("--playbooks", metavar="DIR", multiple=True, help="Directory whose rules stand before the bundled ones.")
+@playbooks_option
 @click.option("--ascii", "ascii_only", is_flag=True, help="Print ASCII signs alone.")
 def command(
     source: SourceOptions, at: str | None, as_json: bool, timeout: str, playbooks: tuple[str, ...], ascii_only: bool
@@ -30,7 +33,7 @@ def command(
 
     Exit status: 0 nothing, 1 findings of P2, 2 findings of P0 or P1, 69 when no node was reached.
     """
-    recording, directories = source.recording(), _directories(playbooks)
+    recording, directories = source.recording(), directories_of(playbooks)
     if recording is not None:
         result = _look_back(recording, at, directories)
     elif at is not None:
@@ -90,16 +93,6 @@ def exit_code(result: CheckResult) -> int:
     if severities & {Severity.P0, Severity.P1}:
         return EXIT_URGENT
     return EXIT_PLANNED if Severity.P2 in severities else EXIT_HEALTHY
-
-
-def _directories(names: tuple[str, ...]) -> list[Path]:
-    from stethoscope.paths import is_directory
-
-    directories = [Path(name) for name in names]
-    for directory in directories:
-        if not is_directory(directory):
-            raise UsageError(f"--playbooks: {directory} is not a directory")
-    return directories
 
 
 def _narrate(done: int, nodes: int, seconds: float) -> None:

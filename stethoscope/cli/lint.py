@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from stethoscope.cli.playbooks import directories, playbooks_option
 from stethoscope.cli.say import say
-from stethoscope.errors import EXIT_DATA, EXIT_HEALTHY, UsageError
+from stethoscope.errors import EXIT_DATA, EXIT_HEALTHY
 
 if TYPE_CHECKING:
     from stethoscope.session.lint import LintResult
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--playbooks", metavar="DIR", multiple=True, help="Directory whose files stand before the bundled ones.")
+@playbooks_option
 def command(playbooks: tuple[str, ...]) -> int:
     """Check metrics, root causes, rules and scenarios, and run the tests that rules carry.
 
     Prints one line for each error, `file:line:column: message`. Exit status: 0 nothing is wrong, 65 something is.
     """
-    from stethoscope.paths import is_directory
     from stethoscope.session.lint import lint
 
-    directories = [Path(name) for name in playbooks]
-    for directory in directories:
-        if not is_directory(directory):
-            raise UsageError(f"--playbooks: {directory} is not a directory")
-    result = lint(*directories)
+    result = lint(*directories(playbooks))
     for error in result.errors:
         say(str(error))
     click.echo(_sum(result), err=bool(result.errors))

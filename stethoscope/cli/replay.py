@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stethoscope.cli.playbooks import directories as directories_of
+from stethoscope.cli.playbooks import playbooks_option
 from stethoscope.cli.say import say
 from stethoscope.errors import DataError
 from stethoscope.text import clean
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--speed", type=click.FloatRange(0.125, 64), default=1.0, show_default=True, help="Recorded s a second.")
 @click.option("--info", is_flag=True, help="Print what is in the recording, and end.")
 @click.option("--json", "as_json", is_flag=True, help="With --info: print one JSON document (stethoscope.replay/1).")
-@click.option("--playbooks", metavar="DIR", multiple=True, help="Directory whose rules stand before the bundled ones.")
+@playbooks_option
 @click.option("--metric", metavar="ID", help="Metric of the fleet screen to start with.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters alone.")
 def command(
@@ -74,7 +76,7 @@ def _open(path: Path, at: str | None, speed: float, playbooks: tuple[str, ...]) 
 
     tape = open_tape(path)
     start = 0.0 if at is None else parse_at(at, tape)
-    return ReplaySession(tape, session_maker(*(Path(name) for name in playbooks)), at=start, speed=speed)
+    return ReplaySession(tape, session_maker(*directories_of(playbooks)), at=start, speed=speed)
 
 
 def _print_info(path: Path, *, as_json: bool) -> int:

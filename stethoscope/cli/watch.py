@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stethoscope.cli.playbooks import directories as directories_of
+from stethoscope.cli.playbooks import playbooks_option
 from stethoscope.cli.source import SourceOptions, open_source, source_options, with_keys
 from stethoscope.errors import UsageError
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 @click.option("--keep-time", metavar="TIME", default="24h", show_default=True, help="Time that it keeps.")
 @click.option("--keep-size", metavar="SIZE", default="2G", show_default=True, help="Size that it keeps.")
 @click.option("--metric", metavar="ID", help="Metric of the fleet screen to start with.")
+@playbooks_option
 @click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters alone.")
 def command(
     source: SourceOptions,
@@ -29,6 +32,7 @@ def command(
     keep_time: str,
     keep_size: str,
     metric: str | None,
+    playbooks: tuple[str, ...],
     ascii_only: bool,
 ) -> int:
     """Open the live console: is something wrong, and where?
@@ -42,18 +46,26 @@ def command(
             raise UsageError("--replay is a recording already")
         from stethoscope.cli.replay import run_replay
 
-        return run_replay(recording, ascii_only=ascii_only, metric=metric)
+        return run_replay(recording, ascii_only=ascii_only, metric=metric, playbooks=playbooks)
+    directories = directories_of(playbooks)
     source = with_keys(source)
 
     from stethoscope.ui.run import run_console
 
     async def open_session() -> Session:
-        return _open(source, record, no_record, keep_time, keep_size)
+        return _open(source, directories, record, no_record, keep_time, keep_size)
 
     return run_console(open_session, title=_title(source), ascii_only=ascii_only, metric=metric)
 
 
-def _open(options: SourceOptions, record: str | None, no_record: bool, keep_time: str, keep_size: str) -> Session:
+def _open(
+    options: SourceOptions,
+    directories: list[Path],
+    record: str | None,
+    no_record: bool,
+    keep_time: str,
+    keep_size: str,
+) -> Session:
     from stethoscope.cli.recording import file_recorder, ring_limits, ring_recorder
     from stethoscope.clock import SystemClock
     from stethoscope.session.open import open_session
@@ -63,7 +75,7 @@ def _open(options: SourceOptions, record: str | None, no_record: bool, keep_time
     taps = [] if no_record else [ring_recorder(source, clock, limits)]
     if record is not None:
         taps.append(file_recorder(source, clock, record, "--record"))
-    return open_session(source, clock, taps=taps)
+    return open_session(source, clock, *directories, taps=taps)
 
 
 def _title(options: SourceOptions) -> str:
