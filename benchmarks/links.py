@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,11 +28,12 @@ import asyncssh
 
 from stethoscope.clock import SystemClock
 from stethoscope.collect import dial as _imported_before_the_clock_runs
-from stethoscope.collect.fanout import SLOTS, io_executor, raise_file_limit
+from stethoscope.collect.fanout import SLOTS, raise_file_limit
 from stethoscope.collect.program import Program
 from stethoscope.collect.ssh import SshSource
 from stethoscope.model import wire
 from stethoscope.model.frame import Frame, Link, LinkState
+from stethoscope.session.session import THREADS
 from stethoscope.specs.fleet import Fleet, FleetNode
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ async def serve(directory: Path) -> None:
                 await asyncio.sleep(max(0.0, due - loop.time()))
             process.exit(0)
 
-    asyncio.get_running_loop().set_default_executor(io_executor())
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
     raise_file_limit(20_000)
     server = await asyncssh.listen(
         "0.0.0.0",
@@ -237,7 +239,7 @@ async def wave(fleet: tuple[FleetNode, ...]) -> None:
 
 async def measure(directory: Path, port: int, nodes: int, tick_s: float, steady_s: float) -> None:
     """Run all cases one after the other."""
-    asyncio.get_running_loop().set_default_executor(io_executor())
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
     raise_file_limit(10 * nodes)
     key, identity = " ".join((directory / "host.pub").read_text().split()[:2]), directory / "id"
     await floor(directory, port, 20)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
@@ -28,7 +27,6 @@ SLOTS = 256
 WATCH_S = 0.5
 STOP_S = 2.0
 """The probes get so long to end by themselves."""
-THREADS = 32
 FULL = b'{"do":"full"}\n'
 
 
@@ -168,12 +166,6 @@ class Fanout:
         await dialer.close()
         for lane in self._lanes.values():
             lane.link.stopped()
-
-
-def io_executor() -> ThreadPoolExecutor:
-    """Return an executor for `loop.set_default_executor`: the default of a small machine has too few threads for name
-    look-ups and connection options of hundreds of nodes at once."""
-    return ThreadPoolExecutor(THREADS, thread_name_prefix="stethoscope-io")
 
 
 def raise_file_limit(nodes: int) -> None:

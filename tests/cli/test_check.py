@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -14,6 +13,7 @@ import pytest
 
 from stethoscope.cli.check import exit_code
 from stethoscope.model.finding import Finding, Severity
+from tests.cli.terminals import in_terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,42 +85,10 @@ def test_usage_and_data_errors(arguments: list[str], code: int, words: str, tmp_
     assert (done.stdout, "Traceback" in done.stderr) == ("", False)
 
 
-def in_terminal(columns: int, home: Path, *arguments: str, **environment: str) -> str:
-    """Return what `check` of this machine writes to a terminal of that width."""
-    keep, give = pty.openpty()
-    surroundings = {
-        **os.environ,
-        "HOME": str(home),
-        "XDG_CONFIG_HOME": str(home),
-        "TERM": "xterm-256color",
-        "COLUMNS": str(columns),
-        **environment,
-    }
-    for name in ("NO_COLOR", "FORCE_COLOR"):
-        if name not in environment:
-            surroundings.pop(name, None)
-    process = subprocess.Popen(
-        [*STETHOSCOPE, "check", *arguments], stdout=give, stderr=subprocess.DEVNULL, env=surroundings
-    )
-    os.close(give)
-    written = b""
-    while True:
-        try:
-            part = os.read(keep, 65536)
-        except OSError:  # the other end is closed
-            break
-        if not part:
-            break
-        written += part
-    process.wait()
-    os.close(keep)
-    return written.decode()
-
-
 def test_a_terminal_gets_colour_and_no_line_wider_than_itself(tmp_path: Path) -> None:
     import re
 
-    written = in_terminal(40, tmp_path)
+    written = in_terminal(tmp_path, "check", columns=40, errors=False)[1].decode()
     assert "\x1b[" in written
     lines = re.sub(r"\x1b\[[0-9;]*m", "", written).splitlines()
     assert max(len(line) for line in lines) <= 40
@@ -129,7 +97,7 @@ def test_a_terminal_gets_colour_and_no_line_wider_than_itself(tmp_path: Path) ->
 
 
 def test_no_color(tmp_path: Path) -> None:
-    written = in_terminal(100, tmp_path, "--ascii", NO_COLOR="1")
+    written = in_terminal(tmp_path, "check", "--ascii", columns=100, errors=False, NO_COLOR="1")[1].decode()
     assert "\x1b[3" not in written
     assert written.isascii()
 

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,6 +13,7 @@ from stethoscope.model import wire
 from stethoscope.model.frame import Link, LinkState
 from stethoscope.store.format import BlockData, FleetEntry, NodeEntry, RecordType
 from stethoscope.store.writer import Writer, create
+from tests.cli.terminals import in_terminal
 from tests.store.made import BOOTED, STARTED
 
 if TYPE_CHECKING:
@@ -58,30 +55,6 @@ def hostile_recording(path: Path) -> None:
     writer.close()
 
 
-def written_to_a_terminal(home: Path, *arguments: str) -> tuple[int, bytes]:
-    """Run the command with its output and errors on a pty; return its exit code and every byte that came."""
-    keep, give = pty.openpty()
-    environment = {
-        **os.environ, "HOME": str(home), "XDG_STATE_HOME": str(home), "XDG_CONFIG_HOME": str(home),
-        "TERM": "xterm-256color", "COLUMNS": "200",
-    }  # fmt: skip
-    process = subprocess.Popen(
-        [sys.executable, "-m", "stethoscope", *arguments], stdout=give, stderr=give, stdin=give, env=environment
-    )
-    os.close(give)
-    written = b""
-    while True:
-        try:
-            part = os.read(keep, 65536)
-        except OSError:  # the other end is closed
-            break
-        if not part:
-            break
-        written += part
-    os.close(keep)
-    return process.wait(), written
-
-
 def assert_harmless(written: bytes) -> None:
     text = _COLOUR.sub(b"", written).decode()
     bad = {hex(ord(character)) for character in text if not character.isprintable() and character not in "\r\n"}
@@ -103,7 +76,7 @@ def test_a_hostile_recording(arguments: tuple[str, ...], code: int, words: str, 
     path = tmp_path / "night.sthr"
     hostile_recording(path)
     given = [str(path) if argument == path.name else argument for argument in arguments]
-    ended, written = written_to_a_terminal(tmp_path, *given)
+    ended, written = in_terminal(tmp_path, *given)
     assert_harmless(written)
     assert (ended, words in written.decode()) == (code, True), written
 
@@ -114,7 +87,7 @@ def test_a_hostile_journal(form: tuple[str, ...], tmp_path: Path) -> None:
     directory.mkdir(parents=True)
     entry = {"at": "2026-03-14T02:14:07Z", "node": EVIL, "who": EVIL, "kind": EVIL, "command": EVIL, "result": EVIL}
     (directory / "2026-03.jsonl").write_text(json.dumps({**entry, "seconds": 0.2}) + "\n" + EVIL + "\n{}\n")
-    ended, written = written_to_a_terminal(tmp_path, "journal", *form)
+    ended, written = in_terminal(tmp_path, "journal", *form)
     assert_harmless(written)
     assert (ended, "2026-03-14T02:14:07Z" in written.decode()) == (0, True), written
 
@@ -131,6 +104,6 @@ def test_a_hostile_data_file(file: str, verb: tuple[str, ...], tmp_path: Path) -
     path = tmp_path / file
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps({EVIL: EVIL, "schema": EVIL, "rules": [{EVIL: EVIL}], "hosts": {EVIL: {EVIL: EVIL}}}))
-    ended, written = written_to_a_terminal(tmp_path, *verb, str(tmp_path if verb[0] == "lint" else path))
+    ended, written = in_terminal(tmp_path, *verb, str(tmp_path if verb[0] == "lint" else path))
     assert_harmless(written)
     assert (ended, path.name in written.decode()) == (65, True), written
