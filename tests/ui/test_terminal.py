@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import pty
 import re
 import signal
+import subprocess
+import sys
 import time
 
 import pyte
@@ -194,3 +197,22 @@ def test_the_terminal_of_the_tests_knows_what_it_is_told() -> None:
     screen = pyte.Screen(10, 2)
     pyte.Stream(screen).feed("\x1b[1;3Hab\x1b[7Gc")
     assert screen.display[0] == "  ab  c   "
+
+
+def test_a_terminal_that_goes_without_a_signal_ends_the_console() -> None:
+    keep, give = pty.openpty()
+    # A session of its own without a controlling terminal: nobody sends it a SIGHUP.
+    program = subprocess.Popen(
+        [sys.executable, CONSOLES, "still"],
+        stdin=give,
+        stdout=give,
+        stderr=give,
+        env={**os.environ, "TERM": "xterm-256color"},
+        start_new_session=True,
+    )
+    os.close(give)
+    seen = b""
+    while b"keys" not in seen:
+        seen += os.read(keep, 65536)
+    os.close(keep)
+    assert program.wait(10) != 0
