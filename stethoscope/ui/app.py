@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import select
 import signal
-import sys
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual._compositor import CompositorUpdate
@@ -157,10 +155,6 @@ class StethoscopeApp(App[None]):
         """Give the newest snapshot to the screen in front."""
         if not self.is_running or not self.screen_stack:
             return
-        if not self.is_headless and _terminal_is_gone():
-            # A terminal that does not control this process goes without a signal.
-            self.exit(None, 128 + signal.SIGHUP)
-            return
         screen = self.screen
         if self.session is None:
             if screen is self.fleet_screen:
@@ -305,12 +299,6 @@ def _place(error: BaseException | None) -> str:
     while trace.tb_next is not None:
         trace = trace.tb_next
     return f" ({trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno})"
-
-
-def _terminal_is_gone() -> bool:
-    poller = select.poll()
-    poller.register(sys.__stdin__ or 0, 0)
-    return any(event & (select.POLLHUP | select.POLLERR) for _, event in poller.poll(0))
 
 
 def _load() -> None:
