@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from stethoscope.model.event import LogEvent
+from stethoscope.model.facts import GpuProcess, Task
 from stethoscope.model.finding import Finding
 from stethoscope.model.frame import Link
-from stethoscope.model.ids import gpu_place, port_place
+from stethoscope.model.ids import device_place, gpu_place, port_place
 from stethoscope.model.metric import Metric, Missing, Reason, Scope
 from stethoscope.model.scheduler import Job, SchedulerState
 from stethoscope.model.wire import GpuIdentity, PortIdentity
@@ -59,6 +60,15 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class PartAge:
+    """When a group of what is read rarely last came."""
+
+    mono: float
+    """Console's monotonic time of its arrival."""
+    every_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """One node: its link, what is built into it, and where its rows are (`gpu_first` .. + len(gpus) in the GPU table,
     ports alike; -1 before the first frame)."""
@@ -73,6 +83,21 @@ class Node:
     ports: tuple[PortIdentity, ...] = ()
     gpu_first: int = -1
     port_first: int = -1
+    devices: Mapping[Scope, tuple[str, ...]] = field(default_factory=dict)
+    """Names of the devices of each scope that parts tell of, and ..."""
+    device_first: Mapping[Scope, int] = field(default_factory=dict)
+    """... where their rows begin in the table of the scope."""
+    about: Mapping[tuple[Scope, str], Mapping[str, str]] = field(default_factory=dict)
+    """Words about a device: its model, driver, type."""
+    words: Mapping[str, str] = field(default_factory=dict)
+    """Versions and settings: driver_version, cpu_governor ..."""
+    gpu_words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Those of each GPU, in the order of `gpus`."""
+    processes: tuple[GpuProcess, ...] | None = None
+    """None when nothing is known of them."""
+    tasks: tuple[Task, ...] | None = None
+    parts: Mapping[str, PartAge] = field(default_factory=dict)
+    """When each group was last read, and how often it is."""
     frame_mono: float | None = None
     """Console's monotonic time of the last frame."""
     frame_wall: float | None = None
@@ -132,13 +157,20 @@ class FleetSnapshot:
         """Return the rows of `node` in the table of `scope`."""
         if scope is Scope.NODE:
             return range(node.index, node.index + 1)
-        first, count = (node.gpu_first, len(node.gpus)) if scope is Scope.GPU else (node.port_first, len(node.ports))
+        if scope is Scope.GPU:
+            first, count = node.gpu_first, len(node.gpus)
+        elif scope is Scope.PORT:
+            first, count = node.port_first, len(node.ports)
+        else:
+            first, count = node.device_first.get(scope, -1), len(node.devices.get(scope, ()))
         return range(first, first + count) if first >= 0 else range(0)
 
     def place(self, node: Node, scope: Scope, position: int) -> str:
-        """Return the id of the GPU or port at `position` of the node's inventory, or of the node itself."""
+        """Return the id of the device at `position` of the node's inventory of `scope`, or of the node itself."""
         if scope is Scope.GPU:
             return gpu_place(node.name, node.gpus[position].index)
         if scope is Scope.PORT:
             return port_place(node.name, node.ports[position].device, node.ports[position].port)
-        return node.name
+        if scope is Scope.NODE:
+            return node.name
+        return device_place(node.name, scope, node.devices[scope][position])

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from stethoscope.errors import UsageError
+from stethoscope.model.metric import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,6 +25,15 @@ def port_place(node: str, device: str, port: int = 1) -> str:
     """Return the id of an InfiniBand or RoCE port: `gpu-007/ib/mlx5_3`, with `:2` behind it for a second port of the
     adapter."""
     return f"{node}/ib/{device}" if port == 1 else f"{node}/ib/{device}:{port}"
+
+
+_KINDS = {Scope.NVLINK: "nvlink/", Scope.PCIE: "pcie/", Scope.NET: "net/", Scope.DISK: "disk/", Scope.FS: "fs"}
+
+
+def device_place(node: str, scope: Scope, name: str) -> str:
+    """Return the id of a device that is known by its name: `gpu-007/nvlink/5/11`, `gpu-007/disk/nvme1n1`; a file system
+    is known by where it is mounted: `gpu-007/fs/scratch`, the root `gpu-007/fs/`."""
+    return f"{node}/{_KINDS[scope]}{name}"
 
 
 def node_of(place: str) -> str:

@@ -12,6 +12,15 @@ class Scope(StrEnum):
     NODE = "node"
     GPU = "gpu"
     PORT = "ib_port"
+    NVLINK = "nvlink"
+    PCIE = "pcie_dev"
+    NET = "net"
+    DISK = "disk"
+    FS = "fs"
+
+
+DEVICE_SCOPES = (Scope.NVLINK, Scope.PCIE, Scope.NET, Scope.DISK, Scope.FS)
+"""Scopes whose rows are known by a name, and come in parts (model.facts)."""
 
 
 class Kind(StrEnum):
@@ -99,6 +108,8 @@ class Metric:
     """Unit of the value; of a counter, the unit of what it counts."""
     kind: Kind
     tier: str = "fast"
+    group: str = ""
+    """The part that brings it (probes/manifest.yaml); empty for what full and delta frames bring."""
     meaning: str = ""
     """One sentence for the cursor line and the help."""
     bits: int | None = None

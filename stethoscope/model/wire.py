@@ -8,11 +8,15 @@ before: absent keys and nulls in lists stand for "unchanged". A word instead of 
 Lists of `gpu` and `port` follow the order of the inventory of the last `full`. `seq` grows by one a line; after a gap
 the console asks for a full frame.
 
+What is read rarely comes as `part` lines, one for each group of the manifest's `watch` list (probes/manifest.yaml): the
+raw text of files and commands, whole and for itself, read by `parse.parts`. `same` stands for "read again, nothing
+changed". The group `gpu` is what the driver says rarely, as numbers; its lists follow the order of the last `full`.
+
 A node without Python says ` no-python sh` behind the sentinel and gets the probe in sh, whose sentinel has ` sh` behind
 it, and whose blocks `parse.shstream` makes the same messages of.
 
 The console writes control lines to the probe's standard input, also JSON: {"do":"tick","s":5.0}, {"do":"full"},
-{"do":"run","id":7,"probe":"mlxlink"}, {"do":"stop"}.
+{"do":"watch","groups":[{"name":"disks","s":30,"read":[["/proc/diskstats",""]],"run":[]}]}, {"do":"stop"}.
 """
 
 from __future__ import annotations
@@ -90,6 +94,37 @@ class Delta(Line, tag_field="t", tag="delta", omit_defaults=True, gc=False, kw_o
     notes: dict[str, str] | None = None
 
 
+class Ran(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a command of a group gave. `status` is ok when it ended by itself, else absent (not installed), timeout, or
+    hung: it could not be ended, and is not started again while it is there."""
+
+    status: str = "ok"
+    exit: int = 0
+    out: str = ""
+    err: str = ""
+
+
+class Part(Line, tag_field="t", tag="part", omit_defaults=True, gc=False, kw_only=True):
+    """One group of what is read rarely, whole; with `same` nothing but that it was read and has not changed.
+
+    `s` is how often it is read. `failed` says in a word why a file has no text (a file that a pattern does not find is
+    in neither). `gpu` has a list for each metric, `links` a list for each metric of a list for each GPU. `apps` are the
+    processes on GPUs: [gpu index, pid, MiB or null, "C", "G" or "C+G"].
+    """
+
+    name: str
+    s: float = 0.0
+    same: bool = False
+    gpu: dict[str, list[Cell]] = {}
+    links: dict[str, list[list[Cell]]] = {}
+    apps: list[list[Cell]] = []
+    words: dict[str, str | list[str]] = {}
+    """What is text and not a number: a version for the node, or a list of one for each GPU."""
+    files: dict[str, str] = {}
+    failed: dict[str, str] = {}
+    ran: dict[str, Ran] = {}
+
+
 class Event(Line, tag_field="t", tag="event", omit_defaults=True, gc=False, kw_only=True):
     """One log line of the node; `at` is its own wall time in seconds, when it has one."""
 
@@ -115,7 +150,7 @@ class Bye(Line, tag_field="t", tag="bye", omit_defaults=True, gc=False, kw_only=
     why: str = ""
 
 
-Message = Hello | Full | Delta | Event | Result | Bye
+Message = Hello | Full | Delta | Part | Event | Result | Bye
 
 _decoder = msgspec.json.Decoder(Message)
 _encoder = msgspec.json.Encoder()

@@ -30,6 +30,7 @@ class MetricSpec(Spec, frozen=True):
     kind: Kind
     meaning: str
     tier: Literal["fast", "medium", "slow", "console"] = "fast"
+    group: str = ""
     bits: int | None = None
     pins: tuple[int, ...] = ()
     rate_unit: str = ""
@@ -82,6 +83,7 @@ def _metric(spec: MetricSpec) -> Metric:
         unit=spec.unit,
         kind=spec.kind,
         tier=spec.tier,
+        group=spec.group,
         meaning=spec.meaning,
         bits=spec.bits,
         pins=spec.pins,
@@ -119,6 +121,8 @@ def _contradictions(spec: MetricSpec) -> Iterator[tuple[str, str]]:
         for key in ("bits", "pins", "rate_unit"):
             if getattr(spec, key):
                 yield key, f"{key} belongs to counters"
+    if bool(spec.group) != (spec.tier in ("medium", "slow")):
+        yield "tier", "a metric of tier medium or slow has a group, the part that brings it; the others have none"
     if spec.bits is not None and not 1 <= spec.bits <= 64:
         yield "bits", "bits is 1 to 64"
     if any(not 0 < pin < 2**64 for pin in spec.pins):

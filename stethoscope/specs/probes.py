@@ -1,0 +1,125 @@
+"""`probes/manifest.yaml`: what can run on a node, what the stream probe reads rarely, and what runs on demand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from stethoscope.paths import bundled
+from stethoscope.specs.load import Loaded, SeveralDataError, Spec, convert, load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from stethoscope.errors import DataError
+
+FILTERS = ("nonzero", "count", "link", "only", "ethtool", "tasks")
+"""What a `keep` may begin with; probes/watch.py does them."""
+
+
+class Stream(Spec, frozen=True):
+    """A probe that streams."""
+
+    id: str
+    file: str
+    mode: Literal["stream"]
+    tiers: list[str]
+    wire: str
+    needs: dict[str, str | bool | list[str]]
+    uses: list[str]
+    parts: list[str] = msgspec.field(default_factory=list)
+    instead_of: str = ""
+
+
+class Read(Spec, frozen=True):
+    """Files that a group reads.
+
+    `keep` says what of them: empty everything; `nonzero` the lines that do not end in 0; `count` each distinct content
+    with how many files have it; `link` where a link leads; `only REGEX` the lines that match; `ethtool REGEX` the
+    statistics of that network interface whose names match; `tasks` the processes in state D or Z.
+    """
+
+    path: str
+    keep: str = ""
+
+
+class Run(Spec, frozen=True):
+    """A command that a group runs: `each` runs it for every file that the pattern finds, with the name behind it."""
+
+    id: str
+    argv: list[str]
+    each: str = ""
+    root: bool = False
+    """It needs root: `sudo -n` before it for others, where the fleet file allows that."""
+    limit_s: float = 10.0
+
+
+class Watch(Spec, frozen=True):
+    """One group of what is read rarely."""
+
+    id: str
+    title: str
+    every_s: float
+    tier: Literal["medium", "slow"]
+    read: list[Read] = msgspec.field(default_factory=list)
+    run: list[Run] = msgspec.field(default_factory=list)
+
+
+class OnDemand(Spec, frozen=True):
+    """A probe that runs when somebody asks: a script in probes/ondemand, given to `sh -s` with its arguments."""
+
+    id: str
+    title: str
+    summary: str
+    """One sentence: what it tells."""
+    script: str
+    target: Literal["node", "gpu", "port", "disk", "net"] = "node"
+    """What its argument names."""
+    tool: str = ""
+    """The command that must be there."""
+    seconds: float = 2.0
+    """What it takes as a rule."""
+    limit_s: float = 30.0
+    disturbs: Literal["nothing", "little", "jobs"] = "nothing"
+    loads_gpu: bool = False
+    """It computes on GPUs, and is refused where one is busy."""
+    root: Literal["no", "better", "needed"] = "no"
+    parser: str = ""
+    """Module of stethoscope/parse/tools that reads what it prints."""
+
+
+class Manifest(Spec, frozen=True):
+    """The whole of `manifest.yaml`."""
+
+    schema: Literal["stethoscope.probes/1"]
+    probes: list[Stream]
+    watch: list[Watch] = msgspec.field(default_factory=list)
+    ondemand: list[OnDemand] = msgspec.field(default_factory=list)
+
+
+def load_manifest(path: Path | None = None) -> Manifest:
+    """Return the manifest of the bundled probes, or the one at `path`; raises DataError, with the position."""
+    loaded = load(path or bundled("probes") / "manifest.yaml")
+    manifest = convert(loaded, Manifest)
+    errors = list(_errors(loaded, manifest))
+    if errors:
+        raise errors[0] if len(errors) == 1 else SeveralDataError(errors)
+    return manifest
+
+
+def _errors(loaded: Loaded, manifest: Manifest) -> Iterator[DataError]:
+    for part in ("watch", "ondemand"):
+        seen = set[str]()
+        for position, entry in enumerate(getattr(manifest, part)):
+            if entry.id in seen:
+                yield loaded.error(f'"{entry.id}" stands here twice', part, position, "id")
+            seen.add(entry.id)
+    for position, group in enumerate(manifest.watch):
+        if not 5 <= group.every_s <= 86_400:
+            yield loaded.error("every_s is 5 to 86400", "watch", position, "every_s")
+        for number, read in enumerate(group.read):
+            if read.keep and read.keep.split(" ")[0] not in FILTERS:
+                message = f'"{read.keep}" is not a way to keep text: {", ".join(FILTERS)}'
+                yield loaded.error(message, "watch", position, "read", number, "keep")
