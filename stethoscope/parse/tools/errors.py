@@ -1,0 +1,53 @@
+"""Outputs that hold no values, told apart by what the tools and the shells print: each has a named reason."""
+
+from __future__ import annotations
+
+import re
+
+from stethoscope.model.report import ToolError
+from stethoscope.text import clean
+
+_TELLS: tuple[tuple[str, str], ...] = (
+    (r"\bcommand not found\b|: not found\s*$|is not installed", "not_installed"),
+    (r"couldn't communicate with the NVIDIA driver|Driver Not Loaded|driver is not loaded", "driver"),
+    (r"Driver/library version mismatch|couldn't find libnvidia-ml|NVML Shared Library Not Found", "driver"),
+    (r"Failed to initialize NVML: Insufficient Permissions", "permission"),
+    (r"Failed to initialize NVML", "driver"),
+    (r"GPU is lost|Unable to determine the device handle", "no_answer"),
+    (r"No devices were found|No devices found|No AMD GPUs|No NVIDIA GPU", "no_device"),
+    (r"Fatal error:\s+No devices|Did not detect devices|Unable to find the Infiniband/RoCE device", "no_device"),
+    (r"Failed to get IB devices list|Failed to open NETLINK_RDMA", "no_device"),
+    (r"is ib_umad module loaded|can't open UMAD port|Failed to open \(null\) port", "no_device"),
+    (r"_do_madrpc failed|mad_rpc.* failed|Query SA failed|query_path failed", "no_answer"),
+    (r"No such device|No such file or directory|does not exist|Unable to detect device type", "no_device"),
+    (r"Permission denied|Operation not permitted|must be root|requires root|[Rr]oot privileges", "permission"),
+    (r"a password is required|a terminal is required|sudo: .*(not allowed|may not run)", "permission"),
+    (r"Connection timed out|[Tt]imed out|Connection refused|Unable to establish|Unable to connect", "no_answer"),
+    (r"Operation not supported|not supported by|Function not implemented", "no_device"),
+    (r"is not a valid field to query|unrecognized option|invalid option|Unknown option|[Ii]nvalid combination",
+     "refused"),
+)  # fmt: skip
+_COMPILED = tuple((re.compile(pattern, re.MULTILINE), reason) for pattern, reason in _TELLS)
+_NOT_INSTALLED, _NOT_RUNNABLE = 127, 126
+_SAID = 200
+
+
+def without_values(text: str, *, exit: int = 0, err: str = "", tool: str) -> ToolError:  # noqa: A002  the shell's word
+    """Return why an output of `tool` in which no value was found has none: what it printed tells, else its exit status;
+    text that the tool never prints is `not_this_tool`."""
+    said = (text.strip() + "\n" + err.strip()).strip()
+    for pattern, reason in _COMPILED:
+        match = pattern.search(said)
+        if match is not None:
+            start = said.rfind("\n", 0, match.start()) + 1
+            end = said.find("\n", match.end())
+            line = said[start : end if end >= 0 else len(said)]
+            return ToolError(reason, f"{tool}: {clean(line.strip(), _SAID)}")
+    if exit == _NOT_INSTALLED:
+        return ToolError("not_installed", f"{tool} is not installed")
+    if exit == _NOT_RUNNABLE:
+        return ToolError("permission", f"{tool} may not be run")
+    if not said:
+        return ToolError("empty", f"{tool} printed nothing" + (f" and ended with status {exit}" if exit else ""))
+    first = clean(said.splitlines()[0].strip(), 80)
+    return ToolError("not_this_tool", f'this is not what {tool} prints: "{first}"')
