@@ -11,6 +11,7 @@ import asyncssh
 import msgspec
 
 from stethoscope.model import wire
+from stethoscope.sim import tools
 from stethoscope.sim.speaker import Speaker
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from stethoscope.sim.twin import Twin
 
 _START = re.compile(re.escape(wire.SCHEMA) + r" ([A-Za-z0-9]{1,64})")
+_ONDEMAND = re.compile(r" stethoscope-probe ([a-z0-9_]{1,64}) [0-9]+ (?:sudo|-)((?: [A-Za-z0-9._:/-]+)*)$")
+"""End of a command line that runs an on-demand probe: its id, time limit, whether with sudo, and its arguments."""
 _LONGEST_CONTROL = 65_536
 _LONGEST_PAYLOAD = 16 * 1024 * 1024
 _HISTORY_S = 900.0
@@ -50,6 +53,7 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
         self._channel: asyncssh.SSHServerChannel[bytes] | None = None
         self._command = ""
         self._nonce = ""
+        self._ondemand: re.Match[str] | None = None
         self._buffer = bytearray()
         self._payload_left: int | None = None
         self._speaker: Speaker | None = None
@@ -70,10 +74,11 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
     def session_started(self) -> None:
         """Wait for the probe's payload, or run another command at once."""
         start = _START.search(self._command)
-        if start is None:
-            self._run_shell()
-        else:
+        self._ondemand = _ONDEMAND.search(self._command)
+        if start is not None:
             self._nonce = start[1]
+        elif self._ondemand is None:
+            self._run_shell()
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
         """Swallow the payload, then take control lines."""
@@ -93,8 +98,11 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
             self._obey(line)
 
     def eof_received(self) -> bool:
-        """End: the console is gone."""
-        self._end(0)
+        """Answer an on-demand probe, whose script is complete; anything else ends: the console is gone."""
+        if self._ondemand is not None:
+            self._run_tool(self._ondemand[1], self._ondemand[2].split())
+        else:
+            self._end(0)
         return False
 
     def pause_writing(self) -> None:
@@ -174,6 +182,13 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
         elif order.do == "stop":
             self._write(speaker.bye("stop"))
             self._end(0)
+
+    def _run_tool(self, probe_id: str, arguments: list[str]) -> None:
+        status, out, err = tools.output(self._twin, self._node.index, probe_id, arguments)
+        self._write(out.encode())
+        if err and self._channel is not None and not self._channel.is_closing():
+            self._channel.write_stderr(err.encode())
+        self._end(status)
 
     def _run_shell(self) -> None:
         try:
