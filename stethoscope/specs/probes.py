@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 FILTERS = ("nonzero", "count", "link", "only", "ethtool", "tasks")
 """What a `keep` may begin with; probes/watch.py does them."""
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
+"""It becomes the name of a file, of a module, and a word of a command line."""
 
 
 class Stream(Spec, frozen=True):
@@ -75,8 +78,10 @@ class OnDemand(Spec, frozen=True):
     summary: str
     """One sentence: what it tells."""
     script: str
-    target: Literal["node", "gpu", "port", "disk", "net"] = "node"
+    target: Literal["node", "gpu", "port", "disk", "net", "pci"] = "node"
     """What its argument names."""
+    whole: bool = False
+    """Without an argument it looks at all of the node, instead of being run for each device."""
     tool: str = ""
     """The command that must be there."""
     seconds: float = 2.0
@@ -116,6 +121,14 @@ def _errors(loaded: Loaded, manifest: Manifest) -> Iterator[DataError]:
             if entry.id in seen:
                 yield loaded.error(f'"{entry.id}" stands here twice', part, position, "id")
             seen.add(entry.id)
+    for position, probe in enumerate(manifest.ondemand):
+        for name in ("id", "parser"):
+            if not _NAME.fullmatch(getattr(probe, name) or "none"):
+                yield loaded.error(f"{name} consists of small letters, digits and _", "ondemand", position, name)
+        if probe.script != f"{probe.id}.sh":
+            yield loaded.error(f"the script of {probe.id} is called {probe.id}.sh", "ondemand", position, "script")
+        if not 1 <= probe.limit_s <= 600:
+            yield loaded.error("limit_s is 1 to 600", "ondemand", position, "limit_s")
     for position, group in enumerate(manifest.watch):
         if not 5 <= group.every_s <= 86_400:
             yield loaded.error("every_s is 5 to 86400", "watch", position, "every_s")
