@@ -9,6 +9,7 @@ import pytest
 from stethoscope.errors import DataError
 from stethoscope.model.metric import Kind, Scope
 from stethoscope.specs.metric import load_catalogue
+from stethoscope.specs.probes import load_manifest
 from tests.builders import catalogue
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def write(directory: Path, *entries: str) -> Path:
 NAMED = "id: gpu_temp, title: {}, scope: gpu, unit: C, kind: gauge, meaning: m"
 GAUGE = NAMED.format("t")
 COUNTER = GAUGE.replace("gauge", "counter")
+GROUP = "a metric of tier medium or slow has a group, the part that brings it; the others have none"
 
 
 def test_the_bundled_catalogue() -> None:
@@ -42,6 +44,29 @@ def test_the_bundled_catalogue() -> None:
     assert dict(metrics["ib_port_state"].words)[4] == "Active"
     assert metrics["nvlink_rx"].shown_unit == "GB/s"
     assert {metric.scope for metric in metrics.values()} == set(Scope)
+
+
+def test_what_is_read_rarely_belongs_to_a_group_of_the_manifest() -> None:
+    groups = {watch.id: watch.tier for watch in load_manifest().watch}
+    rare = {metric.id: metric for metric in load_catalogue().values() if metric.tier in ("medium", "slow")}
+    assert {metric.group for metric in rare.values()} == set(groups)
+    assert [metric.id for metric in rare.values() if groups[metric.group] != metric.tier] == []
+
+
+def test_devices_that_only_parts_tell_of_are_not_on_the_fleet_screen() -> None:
+    on_the_fleet_screen = {metric.scope for metric in load_catalogue().values() if metric.fleet}
+    assert on_the_fleet_screen == {Scope.NODE, Scope.GPU, Scope.PORT}
+
+
+def test_every_throttle_reason_has_a_name() -> None:
+    assert [bit for bit, _ in load_catalogue()["gpu_clocks_event_reasons"].words] == [1 << place for place in range(11)]
+
+
+def test_times_that_count_up_are_shown_as_shares() -> None:
+    metrics = load_catalogue()
+    assert 10_000 * metrics["gpu_throttle_time_hw_thermal"].rate_scale == 1
+    assert 10_000 * metrics["net_pfc_rx_pause_duration"].rate_scale == 1
+    assert 1_000 * metrics["disk_io_time"].rate_scale == 100
 
 
 def test_everything_in_it_can_be_shown() -> None:
@@ -74,6 +99,8 @@ def test_the_nearest_definition_wins_and_stays_in_its_place(tmp_path: Path, conf
         (GAUGE + ", rate_unit: /s", "rate_unit belongs to counters"),
         (GAUGE + ", bitmask: true", "a bitmask needs words for its bits"),
         (GAUGE + ", bitmask: true, words: {3: x}", "the words of a bitmask name single bits: 0x1, 0x2, 0x4 ..."),
+        (GAUGE + ", group: gpu", GROUP),
+        (GAUGE + ", tier: slow", GROUP),
         (COUNTER, "a counter needs rate_unit, the unit of what is shown"),
         (COUNTER + ", rate_unit: /s, rate_scale: 0", "rate_scale is above 0"),
         (COUNTER + ", rate_unit: /s, bits: 65", "bits is 1 to 64"),
