@@ -1,7 +1,8 @@
 """One raw line of a probe, or block of the one in sh, to one typed message: cleaned, bounded, and right or refused.
 
-After `parse` no string holds a control character (but for the line feeds of a tool's output), every address is in
-its normal form, every word in place of a number is one of model.metric.WIRE_REASONS, and every number fits 64 bits.
+After `parse` no string holds a control character (but for the line feeds of a tool's output, and the line feeds and
+tabs of what a part brings), every address is in its normal form, every word in place of a number is one of
+model.metric.WIRE_REASONS, and every number fits 64 bits.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from stethoscope.parse.pci import normal_pci
 from stethoscope.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from stethoscope.model.wire import Cell, GpuIdentity, Message, PortIdentity
 
@@ -32,13 +33,26 @@ MAX_METRICS = 512
 MAX_NOTES = 64
 MAX_RESULT = 1024 * 1024
 """Characters of a tool's output."""
+MAX_LINKS = 64
+"""NVLinks of one GPU."""
+MAX_FILES = 4096
+"""Files of one part, and as many of which it says why they have no text."""
+MAX_RUNS = 512
+"""Commands of one part: two for each disk of a big server."""
+MAX_APPS = 2048
+"""Processes on GPUs in one part."""
+MAX_TEXT = 1024 * 1024
+"""Characters of files and outputs of one part."""
 
-_NAME_LIMIT, _WORD_LIMIT, _NOTE_LIMIT = 120, 64, 400
+_NAME_LIMIT, _WORD_LIMIT, _NOTE_LIMIT, _PATH_LIMIT, _LINE_LIMIT = 120, 64, 400, 512, 16_384
 _DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,47}", re.ASCII)
 _LATEST = 1e11
 """Wall or monotonic seconds beyond this are not a time."""
 _ERROR = REASON_WORDS[Reason.ERROR]
 _NUMBERS = {int, float}
+_GROUP = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
+_RUN_STATUS = frozenset({"ok", "absent", "timeout", "hung"})
+_LINE_STRUCTURE = str.maketrans("", "", "\n\t")
 
 
 class ParseError(ValueError):
@@ -71,6 +85,8 @@ def parse(raw: bytes) -> Message:
             _check_hello(message)
         case wire.Result():
             _check_result(message)
+        case wire.Part():
+            _check_part(message)
         case wire.Bye():
             message.why = clean(message.why, _NOTE_LIMIT)
     return message
@@ -80,11 +96,7 @@ def _check_cells(message: wire.Full | wire.Delta) -> None:
     for name, part in (("node", message.node), ("gpu", message.gpu), ("port", message.port)):
         if not part:
             continue
-        if len(part) > MAX_METRICS:
-            raise ParseError(f"{len(part):,} metrics of {name}")
-        names = "".join(part)
-        if not (names.isascii() and names.isprintable() and len(names) <= len(part) * _WORD_LIMIT):
-            raise ParseError(f"a metric name of {name} that is none")
+        _check_names(part, name)
     if message.node:
         cells = list(message.node.values())
         if _check_numbers(cells):
@@ -93,6 +105,14 @@ def _check_cells(message: wire.Full | wire.Delta) -> None:
         if part and _check_numbers(list(chain.from_iterable(part.values()))):
             for metric, row in part.items():
                 part[metric] = [_word(cell) for cell in row]
+
+
+def _check_names(part: Mapping[str, object], name: str) -> None:
+    if len(part) > MAX_METRICS:
+        raise ParseError(f"{len(part):,} metrics of {name}")
+    names = "".join(part)
+    if not (names.isascii() and names.isprintable() and len(names) <= len(part) * _WORD_LIMIT):
+        raise ParseError(f"a metric name of {name} that is none")
 
 
 def _check_numbers(cells: Sequence[Cell]) -> bool:
@@ -171,3 +191,81 @@ def _check_result(result: wire.Result) -> None:
     result.text = "\n".join(clean(line) for line in lines)[:MAX_RESULT]
     if not (-(2**63) <= result.id < 2**63) or (result.exit is not None and not -(2**31) <= result.exit < 2**31):
         raise ParseError("a result number out of range")
+
+
+def _check_part(part: wire.Part) -> None:
+    if not (_GROUP.fullmatch(part.name) and 0 <= part.s <= 86_400):
+        raise ParseError("a part whose name is none, or read at an impossible pace")
+    for named, limit, what in (
+        (part.files, MAX_FILES, "files"),
+        (part.failed, MAX_FILES, "files without text"),
+        (part.ran, MAX_RUNS, "commands"),
+        (part.apps, MAX_APPS, "processes"),
+        (part.words, MAX_NOTES, "words"),
+    ):
+        if len(named) > limit:
+            raise ParseError(f"{len(named):,} {what} in one part")
+    texts = chain(part.files.values(), *((ran.out, ran.err) for ran in part.ran.values()))
+    if sum(map(len, chain(part.files, part.ran, texts))) > MAX_TEXT:
+        raise ParseError("more text in one part than any node has")
+    part.files = {_path(path): _text(text) for path, text in part.files.items()}
+    part.failed = {_path(path): word if word in WIRE_REASONS else _ERROR for path, word in part.failed.items()}
+    part.ran = {_path(name): _ran(ran) for name, ran in part.ran.items()}
+    if part.gpu or part.links:
+        _check_lists(part)
+    part.apps = [_app(app) for app in part.apps]
+    part.words = {clean(key, _WORD_LIMIT): _words(value) for key, value in part.words.items()}
+
+
+def _path(path: str) -> str:
+    return path if len(path) <= _PATH_LIMIT and path.isascii() and path.isprintable() else clean(path, _PATH_LIMIT)
+
+
+def _text(text: str) -> str:
+    """Return what lines and columns make of it, each cell cleaned; most texts are clean already."""
+    if text.isascii() and text.translate(_LINE_STRUCTURE).isprintable():
+        return text
+    return "\n".join(
+        "\t".join(clean(cell, _LINE_LIMIT) for cell in line.split("\t"))
+        for line in text.replace("\r\n", "\n").split("\n")
+    )
+
+
+def _ran(ran: wire.Ran) -> wire.Ran:
+    if not -(2**31) <= ran.exit < 2**31:
+        raise ParseError("an exit status that is none")
+    return wire.Ran(ran.status if ran.status in _RUN_STATUS else _ERROR, ran.exit, _text(ran.out), _text(ran.err))
+
+
+def _check_lists(part: wire.Part) -> None:
+    _check_names(part.gpu, "gpu")
+    _check_names(part.links, "links")
+    if any(len(row) > MAX_GPUS for row in chain(part.gpu.values(), part.links.values())):
+        raise ParseError("values of too many GPUs")
+    links = list(chain.from_iterable(part.links.values()))
+    if any(len(row) > MAX_LINKS for row in links):
+        raise ParseError("too many NVLinks of one GPU")
+    cells = list(chain(chain.from_iterable(part.gpu.values()), chain.from_iterable(links)))
+    if _check_numbers(cells):
+        part.gpu = {metric: [_word(cell) for cell in row] for metric, row in part.gpu.items()}
+        part.links = {metric: [[_word(cell) for cell in row] for row in rows] for metric, rows in part.links.items()}
+
+
+def _app(app: list[Cell]) -> list[Cell]:
+    """Return a process as [GPU, process id, MiB or None, kind], or refuse it."""
+    if len(app) != 4:
+        raise ParseError("a process that is none")
+    gpu, pid, memory, kind = app
+    if not (isinstance(gpu, int) and 0 <= gpu < 1024 and isinstance(pid, int) and 0 < pid < 2**32):
+        raise ParseError("a process or its GPU that is none")
+    if isinstance(memory, str) or (memory is not None and not 0 <= memory < 2**40):
+        memory = None
+    return [gpu, pid, memory, kind if kind in ("C", "G", "C+G") else ""]
+
+
+def _words(value: str | list[str]) -> str | list[str]:
+    if isinstance(value, str):
+        return clean(value, _NAME_LIMIT)
+    if len(value) > MAX_GPUS:
+        raise ParseError("words of too many GPUs")
+    return [clean(word, _NAME_LIMIT) for word in value]
