@@ -36,6 +36,10 @@ class Answer:
     status: int | None
     stdout: bytes
     stderr: str
+    late: bool = False
+    """It did not end in its time, and `stdout` is what it had said by then."""
+    cut: bool = False
+    """It said more than was taken."""
 
 
 class CommandError(Exception):
@@ -94,11 +98,11 @@ class LocalRunner:
             raise CommandError(f"no answer in {limit_s:g} s") from None
         finally:
             if process.returncode is None:
-                await _end(process)
+                await end_process(process)
         return Answer(status if status >= 0 else None, stdout, clean(stderr, STDERR_LIMIT))
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def end_process(process: asyncio.subprocess.Process) -> None:
     """Kill a command with all that it started, and wait for it: that ends only once its output was read to the end."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -152,7 +156,7 @@ class SshRunner:
             async with asyncio.timeout(limit_s):
                 connection = await self._connected()
                 channel, session = await connection.create_session(
-                    lambda: _session(asyncssh), shlex.join(arguments), encoding=None, request_pty=False
+                    lambda: collecting(asyncssh, OUTPUT_LIMIT), shlex.join(arguments), encoding=None, request_pty=False
                 )
                 try:
                     channel.write_eof()
@@ -199,8 +203,8 @@ class SshRunner:
             self._connection = None
 
 
-def _session(asyncssh: Any) -> Any:
-    """Return a new session that collects what one command says."""
+def collecting(asyncssh: Any, limit: int) -> Any:
+    """Return a new session that collects what one command says, up to `limit` bytes; more is a flood, and ends it."""
 
     class Collecting(asyncssh.SSHClientSession):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -215,7 +219,8 @@ def _session(asyncssh: Any) -> Any:
                 self.stderr += data[: STDERR_LIMIT - len(self.stderr)]
             elif not self.flooded:
                 self.stdout += data
-                if len(self.stdout) > OUTPUT_LIMIT:
+                if len(self.stdout) > limit:
+                    del self.stdout[limit:]
                     self.flooded = True
                     self._end()
 

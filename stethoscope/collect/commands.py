@@ -20,6 +20,7 @@ STREAM = "stream"
 """The probe that streams: what `--read-only` allows."""
 SLURM = "slurm"
 TEST = "test"
+ON_DEMAND = "ondemand"
 READ_ONLY = "--read-only allows no command but the stream probe"
 
 _Result = TypeVar("_Result")
@@ -44,8 +45,8 @@ class Commands:
         started, result = time.monotonic(), "ok"
         try:
             done = await action()
-            if isinstance(done, Answer) and done.status != 0:
-                result = "failed: ended by a signal" if done.status is None else f"failed: status {done.status}"
+            if isinstance(done, Answer):
+                result = _result(done)
         except asyncio.CancelledError:
             result = "failed: given up"
             raise
@@ -67,6 +68,16 @@ class Commands:
     def _note(self, node: str, kind: str, text: str, result: str, seconds: float) -> None:
         if self.journal is not None:
             self.journal.write(node, kind, text, result, seconds)
+
+
+def _result(answer: Answer) -> str:
+    if answer.late:
+        return "failed: no end in its time"
+    if answer.cut:
+        return "failed: endless output"
+    if answer.status is None:
+        return "failed: ended by a signal"
+    return "ok" if answer.status == 0 else f"failed: status {answer.status}"
 
 
 class AllowedRunner:

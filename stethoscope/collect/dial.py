@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import asyncssh
 
-from stethoscope.collect import jump, words
+from stethoscope.collect import jump, ondemand, words
 from stethoscope.collect.commands import STREAM, Commands
 from stethoscope.collect.jump import Jumps, Opened, Via, turn
 from stethoscope.collect.keys import KeyRing
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from stethoscope.collect.command import Answer
     from stethoscope.collect.keys import Keys
     from stethoscope.collect.program import Program
     from stethoscope.specs.fleet import FleetNode
@@ -108,6 +109,9 @@ class _SshProbe:
         ending = await asyncio.shield(self._session.end)
         self._connection.close()
         return ending
+
+    async def run_script(self, line: str, text: str, limit_s: float) -> Answer:
+        return await ondemand.run_over(self._connection, line, text, limit_s)
 
     async def stop(self) -> None:
         with suppress(OSError, asyncssh.Error):

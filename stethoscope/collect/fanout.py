@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from stethoscope.collect.backoff import Backoff
+from stethoscope.collect.command import CommandError
 from stethoscope.collect.link import LinkFailure, NodeLink, Running
 from stethoscope.model.frame import LinkState
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from stethoscope.clock import Clock
+    from stethoscope.collect.command import Answer
     from stethoscope.collect.source import Sink
     from stethoscope.model.nodespec import NodeSpec
 
@@ -97,6 +99,13 @@ class Fanout:
         for lane in lanes:
             if lane.link.running is not None:
                 lane.link.running.write(FULL)
+
+    async def run_script(self, node: str, line: str, text: str, limit_s: float) -> Answer:
+        """Run a command line with `text` as its input on a node whose probe runs; CommandError when it has none."""
+        link = self._lanes[node].link if node in self._lanes else None
+        if link is None or link.running is None:
+            raise CommandError("there is no link" if link is None else f"there is no link: {link.link.state.value}")
+        return await link.running.run_script(line, text, limit_s)
 
     def retry(self, node: str | None = None) -> None:
         """Try one node, or all that wait, at once."""

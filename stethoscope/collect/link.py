@@ -15,6 +15,7 @@ from stethoscope.text import clean
 
 if TYPE_CHECKING:
     from stethoscope.clock import Clock
+    from stethoscope.collect.command import Answer
     from stethoscope.collect.source import Sink
     from stethoscope.model.nodespec import NodeSpec
 
@@ -80,6 +81,9 @@ class Running(Protocol):
 
     async def ended(self) -> Ending:
         """Wait until the probe has ended."""
+
+    async def run_script(self, line: str, text: str, limit_s: float) -> Answer:
+        """Run a command line with `text` as its input beside the probe; CommandError when that cannot be."""
 
     async def stop(self) -> None:
         """End the probe by closing its input, and wait for that; the caller bounds the wait."""

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stethoscope.collect import ondemand
 from stethoscope.collect.commands import STREAM, Commands
 from stethoscope.collect.fanout import Fanout
 from stethoscope.collect.link import Ending, LinkFailure, NodeLink, Running, clean_error
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stethoscope.clock import Clock
+    from stethoscope.collect.command import Answer
     from stethoscope.collect.source import Sink
 
 
@@ -69,6 +71,9 @@ class _LocalProbe:
 
     async def ended(self) -> Ending:
         return await asyncio.shield(self._child.end)
+
+    async def run_script(self, line: str, text: str, limit_s: float) -> Answer:
+        return await ondemand.run_here(line, text, limit_s)
 
     async def stop(self) -> None:
         self._stdin.close()
@@ -155,6 +160,10 @@ class LocalSource:
     def ask_full(self, node: str | None = None) -> None:
         """Ask for a frame with every value."""
         self._fanout.ask_full(node)
+
+    async def run_script(self, node: str, line: str, text: str, limit_s: float) -> Answer:
+        """Run a script beside the probe of `node`; CommandError when there is no link to it or it cannot be run."""
+        return await self._fanout.run_script(node, line, text, limit_s)
 
     def retry(self, node: str | None = None) -> None:
         """Start the probe at once, if it waits for its next attempt."""

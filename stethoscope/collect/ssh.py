@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from asyncssh import SSHKey
 
     from stethoscope.clock import Clock
+    from stethoscope.collect.command import Answer
     from stethoscope.collect.source import Scheduler, Sink
     from stethoscope.specs.fleet import Fleet, FleetNode
 
@@ -73,6 +74,10 @@ class SshSource:
     def ask_full(self, node: str | None = None) -> None:
         """Ask one node, or all, for a frame with every value."""
         self._fanout.ask_full(node)
+
+    async def run_script(self, node: str, line: str, text: str, limit_s: float) -> Answer:
+        """Run a script beside the probe of `node`; CommandError when there is no link to it or it cannot be run."""
+        return await self._fanout.run_script(node, line, text, limit_s)
 
     def retry(self, node: str | None = None) -> None:
         """Try one node, or all that wait for their next attempt, at once."""
