@@ -44,6 +44,17 @@ def clean(value: str | bytes, limit: int = LIMIT) -> str:
     return value if len(value) <= limit else _cut(value, limit)
 
 
+def clean_lines(value: str | bytes, limit: int = 1024 * 1024) -> str:
+    """Return a text of several lines, each cleaned as `clean` does, with its tabs; at most `limit` characters."""
+    if isinstance(value, bytes):
+        value = value[: limit * 4].decode("utf-8", "replace")
+    value = value[:limit]
+    if value.isascii() and value.replace("\n", "").replace("\t", "").isprintable():
+        return value
+    lines = (line.removesuffix("\r") for line in value.split("\n"))
+    return "\n".join("\t".join(clean(part, max(len(part), 1)) for part in line.split("\t")) for line in lines)
+
+
 def _cut(value: str, limit: int) -> str:
     return value[: limit - 1] + "…" if limit > 0 else ""
 

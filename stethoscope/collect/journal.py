@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from stethoscope.clock import iso
+from stethoscope.paths import write_private
 from stethoscope.text import clean
 
 if TYPE_CHECKING:
@@ -73,6 +74,18 @@ class Journal:
             self._failed = True
         else:
             self._failed = False
+
+    def keep(self, script: str, sha256: str) -> None:
+        """Keep the text of a script beside the entries, once, as `scripts/SHA256.sh`, so that an entry that names it
+        tells all that was run."""
+        path = self._directory / "scripts" / f"{sha256}.sh"
+        if path.exists():
+            return
+        try:
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_private(path, script.encode())
+        except OSError as error:
+            self._notices.append(f"scripts are not kept in {path.parent}: {error.strerror}")
 
     def take_notices(self) -> list[str]:
         """Return what people should know, once."""

@@ -15,6 +15,7 @@ from stethoscope.analysis.fold import FleetState
 from stethoscope.clock import SystemClock
 from stethoscope.parse.stream import ParseError, parse
 from stethoscope.session.memory import MemoryTuning
+from stethoscope.session.ondemand import OnDemandRuns
 from stethoscope.session.scheduler import follow
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ class Session:
         self._snapshot: FleetSnapshot | None = None
         self._evaluated_mono: float | None = None
         self._memory = MemoryTuning()
+        self.ondemand = OnDemandRuns(source, self.clock, self.snapshot, self.taps)
 
     def on_frame(self, frame: Frame) -> None:
         """Take one raw line of a node; never raises."""
@@ -216,6 +218,7 @@ class Session:
             for task in tending:
                 task.cancel()
             await asyncio.gather(*tending, return_exceptions=True)
+            await self.ondemand.close()
             for tap in self.taps:
                 tap.stop()
             self._memory.stop()

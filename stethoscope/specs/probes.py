@@ -82,6 +82,8 @@ class OnDemand(Spec, frozen=True):
     """What its argument names."""
     whole: bool = False
     """Without an argument it looks at all of the node, instead of being run for each device."""
+    only: str = ""
+    """Names of the devices that it is for, as a regular expression; of ports the name of their link layer."""
     tool: str = ""
     """The command that must be there."""
     seconds: float = 2.0
@@ -127,6 +129,10 @@ def _errors(loaded: Loaded, manifest: Manifest) -> Iterator[DataError]:
                 yield loaded.error(f"{name} consists of small letters, digits and _", "ondemand", position, name)
         if probe.script != f"{probe.id}.sh":
             yield loaded.error(f"the script of {probe.id} is called {probe.id}.sh", "ondemand", position, "script")
+        try:
+            re.compile(probe.only)
+        except re.error as error:
+            yield loaded.error(f"not a regular expression: {error}", "ondemand", position, "only")
         if not 1 <= probe.limit_s <= 600:
             yield loaded.error("limit_s is 1 to 600", "ondemand", position, "limit_s")
     for position, group in enumerate(manifest.watch):
