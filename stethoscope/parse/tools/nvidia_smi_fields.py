@@ -107,7 +107,7 @@ FIELDS: tuple[Field, ...] = (
              f"remapped_rows/bank_remap_availability_histogram/{level}"))
       for level in ("max", "high", "partial", "low", "none")),
     Field("gpu_temp", "C", ("temperature/gpu_temp", "temperature/gpu_current_temp")),
-    Field("gpu_temp_margin", "C", 
+    Field("gpu_temp_margin", "C",
           ("temperature/gpu_temp_tlimit", "temperature/gpu_t_limit_temp", "temperature/gpu_current_t_limit_temp")),
     Field("gpu_temp_shutdown", "C", ("temperature/gpu_temp_max_threshold", "temperature/gpu_shutdown_temp")),
     Field("gpu_temp_slowdown", "C", ("temperature/gpu_temp_slow_threshold", "temperature/gpu_slowdown_temp")),

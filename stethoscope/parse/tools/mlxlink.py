@@ -1,0 +1,133 @@
+"""`mlxlink` (and mstlink) `-d DEVICE -m -c`, as text or as JSON: light, bit errors and what the port itself says.
+
+Values by lane are items at `lane/N`. Billions of raw errors are normal at 400 Gb/s: the effective ones count. A range
+behind a value is what the module allows; a value at or beyond it is a warning.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from stethoscope.model.metric import Missing
+from stethoscope.model.report import Item, Report, ToolError, Value
+from stethoscope.parse.tools import values
+from stethoscope.parse.tools.errors import without_values
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TOOL = "mlxlink"
+
+_PAIR = re.compile(r"([A-Z][A-Za-z0-9 /\[\]()._-]{1,60}?)\s*: (.{0,400}?)\s*", re.ASCII)
+_RANGE = re.compile(r"(.*?)\s*\[(-?[\d.]{1,12})\.\.(-?[\d.]{1,12})\]", re.ASCII)
+_BER = re.compile(r"\d{1,4}(?:\.\d{1,4})?E-?\d{1,4}", re.ASCII)
+_NAMES: dict[str, tuple[str, str]] = {
+    "state": ("state", ""), "physical_state": ("physical_state", ""), "speed": ("speed", ""), "width": ("width", ""),
+    "fec": ("fec", ""), "loopback_mode": ("loopback_mode", ""), "auto_negotiation": ("auto_negotiation", ""),
+    "status_opcode": ("status_opcode", ""), "group_opcode": ("group_opcode", ""),
+    "recommendation": ("recommendation", ""), "firmware_version": ("ib_fw_version", ""),
+    "identifier": ("module", ""), "cable_type": ("cable_type", ""), "compliance": ("compliance", ""),
+    "vendor_name": ("module_vendor", ""), "vendor_part_number": ("module_part", ""),
+    "vendor_serial_number": ("module_serial", ""), "rev": ("module_revision", ""),
+    "temperature_c": ("ib_module_temp", "C"), "voltage_mv": ("module_voltage", "mV"),
+    "bias_current_ma": ("module_bias", "mA"), "rx_power_current_dbm": ("ib_module_rx_power", "dBm"),
+    "tx_power_current_dbm": ("ib_module_tx_power", "dBm"), "tx_fault_per_lane": ("tx_fault", ""),
+    "rx_los_per_lane": ("rx_los", ""), "tx_los_per_lane": ("tx_los", ""),
+    "time_since_last_clear_min": ("since_clear", "min"), "symbol_errors": ("symbol_errors", ""),
+    "symbol_ber": ("symbol_ber", ""), "effective_physical_errors": ("effective_errors", ""),
+    "effective_physical_ber": ("ib_effective_ber", ""), "raw_physical_errors_per_lane": ("raw_errors", ""),
+    "raw_physical_ber": ("ib_raw_ber", ""), "link_down_counter": ("ib_link_down_counter", ""),
+    "link_error_recovery_counter": ("ib_link_error_recovery", ""),
+}  # fmt: skip
+_WORDS = {"state", "physical_state", "speed", "width", "fec", "loopback_mode", "auto_negotiation", "group_opcode",
+          "recommendation", "ib_fw_version", "module", "cable_type", "compliance", "module_vendor", "module_part",
+          "module_serial", "module_revision"}  # fmt: skip
+_SILENT = {"enabled_link_speed", "supported_cable_speed", "amber_version", "mft_version", "tool_information"}
+_NO_ERRORS = 1e-250
+"""A rate of `15E-255` is the tool's way to write that there was no error."""
+
+
+def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  the shell's word
+    """Return every value of the port; raises ToolError for an output without one."""
+    pairs = list(_from_json(text) if text.lstrip().startswith("{") else _from_text(text))
+    items: list[Item] = []
+    unknown: dict[str, None] = {}
+    for label, said in pairs:
+        name = values.name_of(label)
+        if name in _NAMES:
+            items += _items(*_NAMES[name], said)
+        elif name not in _SILENT:
+            unknown[label] = None
+    if not items:
+        raise without_values(text, exit=exit, err=err, tool="mlxlink")
+    return Report(TOOL, tuple(items), tuple(_remarks(items)), tuple(unknown))
+
+
+def _from_text(text: str) -> Iterator[tuple[str, list[str] | str]]:
+    for line in text.split("\n"):
+        pair = _PAIR.fullmatch(line.strip())
+        if pair is not None:
+            yield pair[1], pair[2]
+
+
+def _from_json(text: str) -> Iterator[tuple[str, list[str] | str]]:
+    try:
+        output = json.loads(text)["result"]["output"]
+        sections = [section for section in output.values() if isinstance(section, dict)]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ToolError("not_this_tool", "this is not the JSON that mlxlink prints") from None
+    for section in sections:
+        for label, value in section.items():
+            yield label, _listed(value)
+
+
+def _listed(value: Any) -> list[str] | str:
+    if isinstance(value, dict) and isinstance(value.get("values"), list):
+        return [str(entry) for entry in value["values"]]
+    return str(value)
+
+
+def _items(name: str, unit: str, said: list[str] | str) -> list[Item]:
+    low = high = None
+    if isinstance(said, str):
+        bounds = _RANGE.fullmatch(said)
+        if bounds is not None:
+            said, low, high = bounds[1], float(bounds[2]), float(bounds[3])
+        if name in _WORDS:
+            return [Item("", name, values.missing(said) or said)]
+        parts = said.split(",")
+    else:
+        parts = said
+    numbers = [_number(part.strip()) for part in parts]
+    places = [f"lane/{lane}" for lane in range(len(parts))] if len(parts) > 1 else [""]
+    return [
+        Item(place, name, number, unit, _level(name, number, low, high))
+        for place, number in zip(places, numbers, strict=True)
+    ]
+
+
+def _number(text: str) -> Value:
+    if _BER.fullmatch(text):
+        rate = float(text)
+        return 0.0 if rate < _NO_ERRORS else rate
+    return values.only_number(text)
+
+
+def _level(name: str, number: Value, low: float | None, high: float | None) -> str:
+    if isinstance(number, Missing | str):
+        return ""
+    if name in ("tx_fault", "rx_los", "tx_los"):
+        return "critical" if number else ""
+    beyond = (low is not None and number <= low) or (high is not None and number >= high)
+    return "warning" if beyond else ""
+
+
+def _remarks(items: list[Item]) -> Iterator[str]:
+    for item in items:
+        if item.name == "recommendation" and isinstance(item.value, str):
+            if not item.value.lower().startswith("no issue"):
+                yield item.value
+        elif item.level:
+            yield f"{item.where} {item.name.replace('_', ' ')} {item.value} {item.unit}".strip()

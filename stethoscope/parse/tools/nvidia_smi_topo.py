@@ -1,0 +1,74 @@
+"""`nvidia-smi topo -m` and `-p2p`: how each GPU reaches every other GPU and network adapter."""
+
+from __future__ import annotations
+
+import re
+
+from stethoscope.model.report import Item, Report
+from stethoscope.parse.tools import values
+from stethoscope.parse.tools.errors import without_values
+
+TOOL = "nvidia_smi_topo"
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m|\[[0-9;]{1,3}m", re.ASCII)
+_DEVICE = re.compile(r"GPU\d{1,3}|NIC\d{1,3}|mlx\d_\d{1,3}|(?:ib|eth|bnxt_re)\w{0,12}", re.ASCII)
+_NIC = re.compile(r"\s+(NIC\d{1,3}): (\S{1,40})\s*", re.ASCII)
+_LEGEND = re.compile(r"\s+(?:X|SYS|NODE|PHB|PXB|PIX|PIN|NV#|C2C|OK|CNS|GNS|TNS|NS|DR|U)\s+= .*", re.ASCII)
+_CPUS = re.compile(r"\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*", re.ASCII)
+
+
+def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  the shell's word
+    """Return `GPU0` -> `path/GPU1` = NV18 and the like, the CPUs near each GPU, and what each NIC is called; raises
+    ToolError for an output without the matrix."""
+    items: list[Item] = []
+    unknown: dict[str, None] = {}
+    columns: list[str] = []
+    names = {match[1]: match[2] for line in text.split("\n") if (match := _NIC.fullmatch(line)) is not None}
+    for raw in text.split("\n"):
+        line = _COLOUR.sub("", raw)
+        words = line.split()
+        if not words or _LEGEND.fullmatch(line) or _NIC.fullmatch(raw) or words[-1] == "Legend:":
+            continue
+        if not columns:
+            columns = _columns(words)
+        elif _DEVICE.fullmatch(words[0]) and len(words) > len(columns):
+            items += _row(words, columns, names)
+        else:
+            unknown[line.strip()[:60]] = None
+    if not items:
+        raise without_values(text, exit=exit, err=err, tool="nvidia-smi topo")
+    return Report(TOOL, tuple(items), (), tuple(unknown))
+
+
+def _columns(words: list[str]) -> list[str]:
+    found: list[str] = []
+    for word in words:
+        if not _DEVICE.fullmatch(word) or (word == "GPU" and found):
+            break
+        found.append(word)
+    return found
+
+
+def _row(words: list[str], columns: list[str], names: dict[str, str]) -> list[Item]:
+    device = words[0]
+    where = _place(device, names)
+    items = [
+        Item(where, f"path/{_place(other, names)}", word)
+        for other, word in zip(columns, words[1:], strict=False)
+        if word != "X"
+    ]
+    bonds = [
+        int(item.value[2:]) for item in items if isinstance(item.value, str) and re.fullmatch(r"NV\d+", item.value)
+    ]
+    if bonds:
+        items.append(Item(where, "nvlink_bonded", max(bonds), "links"))
+    rest = words[len(columns) + 1 :]
+    if device.startswith("GPU") and rest and _CPUS.fullmatch(rest[0]):
+        items.append(Item(where, "cpu_affinity", rest[0]))
+        if len(rest) > 1:
+            items.append(Item(where, "numa_affinity", values.missing(rest[1]) or rest[1]))
+    return items
+
+
+def _place(device: str, names: dict[str, str]) -> str:
+    return f"gpu/{device[3:]}" if device.startswith("GPU") else names.get(device, device)
