@@ -1,0 +1,181 @@
+"""What every value of the fleet was over the last minutes, for trends: samples that share what did not change.
+
+A sample is one array of 32-bit floats for each metric, as long as its table has rows; a column that is bit for bit that
+of the sample before is the same array. Counters are kept as the rates they are in tables, in counts per second.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from stethoscope.model.metric import Kind, Scope
+from stethoscope.model.rows import first_row, identities
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stethoscope.model.fleet import FleetSnapshot, Floats, Node
+    from stethoscope.model.metric import Metric
+
+    Column = npt.NDArray[np.float32]
+
+EVERY_S, EVERY_MANY_S = 5.0, 10.0
+"""Seconds between two samples; more in a fleet of more than MANY_NODES nodes."""
+MANY_NODES = 256
+MOST_S = 900.0
+"""Nothing older is kept, however much room there is."""
+BYTES = 64 * 2**20
+_DUE_SHARE = 0.98
+"""A sample may come so much before it is due: timers are never exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    mono: float
+    columns: Mapping[Scope, list[Column]]
+    """In the order of `History._kept`."""
+
+
+class History:
+    """The ring of one session. Its clock is that of the snapshots; when they go back, it starts anew."""
+
+    def __init__(self, catalogue: Mapping[str, Metric], bytes_limit: int = BYTES) -> None:
+        """Keep no more than about `bytes_limit` bytes of the metrics of `catalogue`; what is built in has no trend."""
+        self._catalogue = catalogue
+        self._limit = bytes_limit
+        self._kept: dict[Scope, dict[str, int]] = {}
+        self._samples: deque[_Sample] = deque()
+        self._nodes: tuple[Node, ...] = ()
+        self._born: dict[Scope, Floats] = {}
+        """Monotonic time since which each row stands for the device that it stands for now."""
+        self.bytes = 0
+        """What the samples take."""
+
+    def __len__(self) -> int:
+        """Return how many samples there are."""
+        return len(self._samples)
+
+    @property
+    def seconds(self) -> float:
+        """Return how far back the samples go."""
+        return self._samples[-1].mono - self._samples[0].mono if self._samples else 0.0
+
+    def take(self, snapshot: FleetSnapshot) -> bool:
+        """Take a sample of `snapshot` if one is due; return whether it was."""
+        if self._samples:
+            passed_s = snapshot.mono - self._samples[-1].mono
+            if passed_s < 0 or not self._is_same_fleet(snapshot):
+                self.clear()
+            elif passed_s < _DUE_SHARE * (EVERY_S if len(snapshot.nodes) <= MANY_NODES else EVERY_MANY_S):
+                return False
+        self._follow_rows(snapshot)
+        last = self._samples[-1].columns if self._samples else {}
+        columns: dict[Scope, list[Column]] = {}
+        for scope, table in snapshot.tables.items():
+            kept = self._kept.get(scope)
+            if kept is None:
+                names = [name for name in table.metrics if self._catalogue[name].kind is not Kind.INFO]
+                kept = self._kept[scope] = {name: position for position, name in enumerate(names)}
+            before = last.get(scope)
+            columns[scope] = taken = []
+            for name, position in kept.items():
+                column = table.values[table.index[name]].astype(np.float32)
+                if before is not None and _is_same(before[position], column):
+                    taken.append(before[position])
+                else:
+                    taken.append(column)
+                    self.bytes += column.nbytes
+        self._samples.append(_Sample(snapshot.mono, columns))
+        while len(self._samples) > 1 and (self.bytes > self._limit or self.seconds > MOST_S):
+            self._drop_oldest()
+        return True
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._samples.clear()
+        self._born.clear()
+        self._nodes = ()
+        self.bytes = 0
+
+    def series(self, scope: Scope, metric: str, row: int) -> tuple[Floats, Floats]:
+        """Return the seconds before the last sample, the oldest first, and the values then, NaN where there was none.
+
+        Both are empty for what is not kept. A row's series begins when it came to stand for its device.
+        """
+        position = self._kept.get(scope, {}).get(metric)
+        born = self._born.get(scope)
+        if position is None or born is None or not 0 <= row < born.size:
+            return np.empty(0), np.empty(0)
+        since = born[row]
+        samples = [sample for sample in self._samples if sample.mono >= since]
+        if not samples:
+            return np.empty(0), np.empty(0)
+        ages = samples[-1].mono - np.array([sample.mono for sample in samples])
+        values = np.full(len(samples), np.nan)
+        for number, sample in enumerate(samples):
+            columns = sample.columns.get(scope)
+            if columns is not None and row < columns[position].size:
+                values[number] = columns[position][row]
+        return ages, values
+
+    def share(self, scope: Scope, metric: str, row: int, bit: int, seconds: float) -> float | None:
+        """Return in which share of the samples of the last `seconds` a bit of a state was set, of those that have a
+        value; None when none has."""
+        ages, values = self.series(scope, metric, row)
+        known = values[(ages <= seconds) & ~np.isnan(values)].astype(np.int64)
+        return float(np.count_nonzero(known & bit)) / known.size if known.size else None
+
+    def _is_same_fleet(self, snapshot: FleetSnapshot) -> bool:
+        return len(snapshot.nodes) == len(self._nodes) and all(
+            old is new or old.name == new.name for old, new in zip(self._nodes, snapshot.nodes, strict=True)
+        )
+
+    def _follow_rows(self, snapshot: FleetSnapshot) -> None:
+        """Let the series of rows begin now whose device is another one than at the sample before."""
+        for scope, table in snapshot.tables.items():
+            rows, born = table.values.shape[1], self._born.get(scope, np.empty(0))
+            if born.size < rows:
+                self._born[scope] = np.concatenate((born, np.full(rows - born.size, snapshot.mono)))
+        for old, new in zip(self._nodes, snapshot.nodes, strict=bool(self._nodes)):
+            if old is not new and not _has_same_rows(old, new):
+                for scope, born in self._born.items():
+                    _begin_others(born, old, new, scope, snapshot.mono)
+        self._nodes = snapshot.nodes
+
+    def _drop_oldest(self) -> None:
+        oldest = self._samples.popleft()
+        following = self._samples[0].columns
+        for scope, columns in oldest.columns.items():
+            later = following.get(scope)
+            for position, column in enumerate(columns):
+                if later is None or later[position] is not column:
+                    self.bytes -= column.nbytes
+
+
+def _is_same(before: Column, now: Column) -> bool:
+    # As bits, so that a value that is missing is the same as one that is still missing.
+    return before.size == now.size and bool((before.view(np.uint32) == now.view(np.uint32)).all())
+
+
+def _has_same_rows(old: Node, new: Node) -> bool:
+    return (
+        old.gpu_first == new.gpu_first
+        and old.port_first == new.port_first
+        and (old.gpus is new.gpus or old.gpus == new.gpus)
+        and (old.ports is new.ports or old.ports == new.ports)
+        and (old.devices is new.devices or old.devices == new.devices)
+        and (old.device_first is new.device_first or old.device_first == new.device_first)
+    )
+
+
+def _begin_others(born: Floats, old: Node, new: Node, scope: Scope, mono: float) -> None:
+    first, before = first_row(new, scope), first_row(old, scope)
+    known = dict(enumerate(identities(old, scope), before)) if before >= 0 else {}
+    for row, name in enumerate(identities(new, scope), first):
+        if row >= 0 and known.get(row) != name:
+            born[row] = mono
