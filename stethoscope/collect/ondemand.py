@@ -140,19 +140,22 @@ async def run_here(line: str, text: str, limit_s: float) -> Answer:
     assert process.stdout is not None
     assert process.stderr is not None
     late = False
+    aside: asyncio.Task[None] | None = None
     out, err = bytearray(), bytearray()
     try:
         process.stdin.write(text.encode())
         process.stdin.close()
         async with asyncio.timeout(limit_s + AFTER_S):
-            await asyncio.gather(
-                _take(process.stdout, out, OUTPUT_LIMIT), _take(process.stderr, err, STDERR_LIMIT, to_end=True)
-            )
+            aside = asyncio.create_task(_take(process.stderr, err, STDERR_LIMIT, to_end=True))
+            await _take(process.stdout, out, OUTPUT_LIMIT)
             if len(out) <= OUTPUT_LIMIT:
+                await aside
                 await process.wait()
     except TimeoutError:
         late = True
     finally:
+        if aside is not None:
+            aside.cancel()
         if process.returncode is None:
             await end_process(process)
     cut = len(out) > OUTPUT_LIMIT
