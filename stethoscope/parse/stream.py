@@ -20,7 +20,7 @@ from stethoscope.parse.pci import normal_pci
 from stethoscope.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping, Sequence, Sized
 
     from stethoscope.model.wire import Cell, GpuIdentity, Message, PortIdentity
 
@@ -44,7 +44,7 @@ MAX_APPS = 2048
 MAX_TEXT = 1024 * 1024
 """Characters of files and outputs of one part."""
 
-_NAME_LIMIT, _WORD_LIMIT, _NOTE_LIMIT, _PATH_LIMIT, _LINE_LIMIT = 120, 64, 400, 512, 16_384
+_NAME_LIMIT, _WORD_LIMIT, _NOTE_LIMIT, _PATH_LIMIT = 120, 64, 400, 512
 _DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,47}", re.ASCII)
 _LATEST = 1e11
 """Wall or monotonic seconds beyond this are not a time."""
@@ -196,13 +196,14 @@ def _check_result(result: wire.Result) -> None:
 def _check_part(part: wire.Part) -> None:
     if not (_GROUP.fullmatch(part.name) and 0 <= part.s <= 86_400):
         raise ParseError("a part whose name is none, or read at an impossible pace")
-    for named, limit, what in (
+    limits: tuple[tuple[Sized, int, str], ...] = (
         (part.files, MAX_FILES, "files"),
         (part.failed, MAX_FILES, "files without text"),
         (part.ran, MAX_RUNS, "commands"),
         (part.apps, MAX_APPS, "processes"),
         (part.words, MAX_NOTES, "words"),
-    ):
+    )
+    for named, limit, what in limits:
         if len(named) > limit:
             raise ParseError(f"{len(named):,} {what} in one part")
     texts = chain(part.files.values(), *((ran.out, ran.err) for ran in part.ran.values()))
@@ -226,8 +227,7 @@ def _text(text: str) -> str:
     if text.isascii() and text.translate(_LINE_STRUCTURE).isprintable():
         return text
     return "\n".join(
-        "\t".join(clean(cell, _LINE_LIMIT) for cell in line.split("\t"))
-        for line in text.replace("\r\n", "\n").split("\n")
+        "\t".join(clean(cell, MAX_TEXT) for cell in line.split("\t")) for line in text.replace("\r\n", "\n").split("\n")
     )
 
 

@@ -1,0 +1,229 @@
+"""File systems from /proc/self/mountinfo, df, /proc/self/mountstats and Lustre's connections.
+
+One row for each file system: a device that is mounted several times is named by its shortest mount point, a remote one
+by where it is mounted.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stethoscope.model.facts import Devices, Facts
+from stethoscope.model.metric import Scope
+from stethoscope.parse.groups.values import ERROR, HUNG, PERMISSION, UNSUPPORTED, answer, bounded, numbers, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stethoscope.model import wire
+    from stethoscope.model.wire import Cell
+
+_REMOTE = frozenset({"nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "wekafs", "panfs", "cifs", "smb3"})
+_NOT_DATA = frozenset(
+    {"squashfs", "iso9660", "cramfs", "erofs", "autofs", "overlay", "tmpfs", "fuse.lxcfs", "fuse.portal"}
+    | {"fuse.gvfsd-fuse", "fuse.snapfuse", "fuse.squashfuse", "fuse.squashfuse_ll", "fuse.fuse-overlayfs", "fusectl"}
+)  # fmt: skip
+"""What is mounted and holds no data of its own, or is read-only by its nature."""
+_OF_CONTAINERS = (
+    "/var/lib/kubelet/", "/var/lib/docker/", "/var/lib/containers/", "/var/lib/containerd/", "/run/", "/var/run/",
+    "/var/snap/", "/snap/", "/proc/", "/sys/",
+)  # fmt: skip
+"""What is mounted here comes and goes with containers and sessions, and is mounted somewhere else as well."""
+_OCTAL = re.compile(r"\\([0-7]{3})", re.ASCII)
+_DF = re.compile(r"(\S.*?) +(\S+) +(-|\d+) +(-|\d+) +(-|-?\d+) +(-|\d+%) +(/.*)", re.ASCII)
+_COMPLAINT = re.compile(r"df: ['‘`]?(/.*?)['’]?: (.+)")
+_NFS_MOUNT = re.compile(r"device \S+ mounted on (\S+) with fstype nfs4? ?.*")
+_LUSTRE = re.compile(r"/proc/fs/lustre/(?:mdc|osc)/(.+?)-(?:MDT|OST)[0-9a-fA-F]{4}-[^/]*/state", re.ASCII)
+_LUSTRE_STATES = {
+    "CLOSED": 1, "NEW": 2, "DISCONN": 3, "CONNECTING": 4, "REPLAY": 5, "REPLAY_LOCKS": 6, "REPLAY_WAIT": 7,
+    "RECOVER": 8, "FULL": 9, "EVICTED": 10, "IDLE": 11,
+}  # fmt: skip
+_WORST_FIRST = (10, 3, 1, 4, 5, 6, 7, 8, 2, 9, 11)
+_GIB_BLOCKS = 1024 * 1024
+"""Blocks of 1 KiB in a GiB."""
+_LOOKS = ("df_local", "df_inodes", "df_remote")
+_METRICS = (
+    "fs_used", "fs_inodes_used", "fs_size", "fs_available", "fs_readonly", "nfs_retrans", "lustre_state",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Mount:
+    point: str
+    kind: str
+    source: str
+    readonly: bool
+
+    @property
+    def remote(self) -> bool:
+        return self.kind in _REMOTE
+
+
+@dataclass(frozen=True, slots=True)
+class _Space:
+    """A line of df: blocks or inodes; None stands for `-`."""
+
+    total: int | None
+    used: int | None
+    free: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Df:
+    """What one df said: lines by mount point and by device, complaints by mount point, a word when it said nothing."""
+
+    word: str
+    by_point: Mapping[str, _Space]
+    by_source: Mapping[str, _Space]
+    complaints: Mapping[str, str]
+
+    def of(self, mount: _Mount) -> _Space | str:
+        found = self.by_point.get(mount.point) or (None if mount.remote else self.by_source.get(mount.source))
+        if found is not None:
+            return found
+        complaint = self.complaints.get(mount.point)
+        if complaint is not None:
+            return PERMISSION if "ermission" in complaint else ERROR
+        return self.word or UNSUPPORTED
+
+
+def read(part: wire.Part) -> Facts:
+    """Return the file systems with their space, inodes, state and retransmissions, and how many looks hang."""
+    looks = {name: _df(part, name) for name in _LOOKS}
+    hung = sum(1 for look in looks.values() if look.word == HUNG)
+    notes = {}
+    complaints = [f"{point}: {said}" for look in looks.values() for point, said in look.complaints.items()]
+    if hung:
+        notes["mounts"] = "df does not come back: a file system does not answer"
+    elif complaints:
+        notes["mounts"] = "; ".join(dict.fromkeys(complaints))
+    node: dict[str, Cell] = {"mounts_hung": hung} if any(name in part.ran for name in _LOOKS) else {}
+    text = part.files.get("/proc/self/mountinfo")
+    if text is None:
+        return Facts(part.name, node=node, notes=notes)
+    mounts = _chosen(text)
+    retransmitted = _retransmitted(part.files.get("/proc/self/mountstats", ""))
+    lustre = _lustre(part)
+    rows = [
+        (
+            *_space(looks["df_remote" if mount.remote else "df_local"].of(mount)),
+            int(mount.readonly),
+            retransmitted.get(mount.point, UNSUPPORTED) if mount.kind.startswith("nfs") else UNSUPPORTED,
+            lustre.get(mount.source.rpartition("/")[2], UNSUPPORTED) if mount.kind == "lustre" else UNSUPPORTED,
+        )
+        for mount in mounts
+    ]
+    inodes = [UNSUPPORTED if mount.remote else _share(looks["df_inodes"].of(mount)) for mount in mounts]
+    columns: list[list[Cell]] = [[row[position] for row in rows] for position in range(6)]
+    used, size, available, readonly, retrans, state = columns
+    about = {mount.point: {"type": mount.kind, "device": mount.source} for mount in mounts}
+    values = dict(zip(_METRICS, (used, inodes, size, available, readonly, retrans, state), strict=True))
+    devices = Devices(tuple(mount.point for mount in mounts), values, about)
+    return Facts(part.name, node=node, devices={Scope.FS: devices}, notes=notes)
+
+
+def _chosen(text: str) -> list[_Mount]:
+    """Return one mount for each file system, by mount point."""
+    found: dict[str, _Mount] = {}
+    for entry in text.split("\n"):
+        mount = _mount(entry)
+        if mount is None or mount.point.startswith(_OF_CONTAINERS):
+            continue
+        # What is mounted later on the same point hides what was there before.
+        key = mount.point if mount.remote or not mount.source else f"{mount.kind} {mount.source}"
+        known = found.get(key)
+        if known is None or mount.remote or len(mount.point) < len(known.point):
+            found[key] = mount
+    by_point = {mount.point: mount for mount in found.values()}
+    return [by_point[point] for point in sorted(by_point)]
+
+
+def _mount(entry: str) -> _Mount | None:
+    """Return a line of mountinfo; the optional fields before the dash can be any number."""
+    left, dash, right = entry.partition(" - ")
+    head, tail = left.split(), right.split(" ")
+    if not dash or len(head) < 6 or len(tail) < 3 or tail[0] in _NOT_DATA:
+        return None
+    readonly = "ro" in head[5].split(",") or "ro" in tail[2].split(",")
+    return _Mount(_unescaped(head[4]), tail[0], _unescaped(tail[1]), readonly)
+
+
+def _unescaped(text: str) -> str:
+    """Return a path with its spaces; other characters that were escaped are control characters, and stay so."""
+    if "\\" not in text:
+        return text
+    return _OCTAL.sub(lambda match: chr(int(match[1], 8)) if match[1] in ("040", "134", "043") else match[0], text)
+
+
+def _df(part: wire.Part, name: str) -> _Df:
+    ran, word = answer(part, name)
+    if ran is None or word:
+        return _Df(word, {}, {}, {})
+    points: dict[str, _Space] = {}
+    sources: dict[str, _Space] = {}
+    for entry in ran.out.split("\n"):
+        match = _DF.fullmatch(entry.rstrip())
+        if match:
+            space = _Space(whole(match[3]), whole(match[4]), whole(match[5]))
+            points[match[7]] = space
+            sources.setdefault(match[1], space)
+    complaints = {match[1]: match[2] for match in map(_COMPLAINT.fullmatch, ran.err.split("\n")) if match}
+    return _Df(ERROR if ran.exit and not points else "", points, sources, complaints)
+
+
+def _space(space: _Space | str) -> tuple[Cell, Cell, Cell]:
+    """Return used in percent of what programs can have, as df does, then size and what is available in GiB."""
+    if isinstance(space, str):
+        return space, space, space
+    if space.total is None:
+        return UNSUPPORTED, UNSUPPORTED, UNSUPPORTED
+    # Below 0 root has begun to use the blocks that are kept for it.
+    available = ERROR if space.free is None else max(0, space.free) / _GIB_BLOCKS
+    return _share(space), space.total / _GIB_BLOCKS, available
+
+
+def _share(space: _Space | str) -> Cell:
+    if isinstance(space, str):
+        return space
+    if not space.total or space.used is None or space.free is None:
+        return UNSUPPORTED
+    usable = space.used + max(0, space.free)
+    return 100 * space.used / usable if usable else UNSUPPORTED
+
+
+def _retransmitted(text: str) -> dict[str, Cell]:
+    """Return for each NFS mount how many requests were sent again: transmissions less operations, of the operations
+    that the probe reads."""
+    found: dict[str, Cell] = {}
+    point = ""
+    for entry in text.split("\n"):
+        if entry.startswith("device "):
+            match = _NFS_MOUNT.fullmatch(entry.strip())
+            point = _unescaped(match[1]) if match else ""
+            if point:
+                found[point] = 0
+            continue
+        name, colon, rest = entry.strip().partition(": ")
+        if not (point and colon and name.isupper()):
+            continue
+        counts = numbers(rest.split()[:2])
+        before = found[point]
+        if counts is None or len(counts) < 2 or isinstance(before, str) or before is None:
+            found[point] = ERROR
+        else:
+            again = bounded(int(before) + max(0, counts[1] - counts[0]))
+            found[point] = ERROR if again is None else again
+    return found
+
+
+def _lustre(part: wire.Part) -> dict[str, Cell]:
+    """Return the worst state among the connections of each Lustre file system, by its name."""
+    states: dict[str, set[int]] = {}
+    for path, text in part.files.items():
+        match = _LUSTRE.fullmatch(path)
+        state = _LUSTRE_STATES.get(text.strip().rpartition(":")[2].strip()) if match else None
+        if match and state is not None:
+            states.setdefault(match[1], set()).add(state)
+    return {name: next(state for state in _WORST_FIRST if state in found) for name, found in states.items()}

@@ -1,0 +1,264 @@
+"""`smartctl -j` with `-a` or `-x`, version 7 and later: health of NVMe, ATA and SCSI disks, also behind a RAID."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from stethoscope.model.report import Item, Report, ToolError
+from stethoscope.parse.tools.errors import without_values
+from stethoscope.text import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TOOL = "smartctl"
+MAX_TEXT = 4 * 1024 * 1024
+
+_WORDS = {"model_name": "model", "scsi_model_name": "model", "firmware_version": "firmware", "revision": "firmware",
+          "scsi_revision": "firmware", "serial_number": "serial"}  # fmt: skip
+_LOG = "nvme_smart_health_information_log"
+_NVME = {
+    "critical_warning": ("nvme_critical_warning", "bits"),
+    "media_errors": ("nvme_media_errors", "errors"),
+    "percentage_used": ("nvme_percentage_used", "%"),
+    "available_spare": ("nvme_available_spare", "%"),
+    "available_spare_threshold": ("nvme_available_spare_threshold", "%"),
+    "unsafe_shutdowns": ("nvme_unsafe_shutdowns", "events"),
+    "num_err_log_entries": ("nvme_error_log_entries", "entries"),
+    "temperature": ("temperature", "C"),
+    "power_cycles": ("power_cycles", "events"),
+    "data_units_read": ("data_units_read", "1000 sectors"),
+    "data_units_written": ("data_units_written", "1000 sectors"),
+    "host_reads": ("host_reads", "operations"),
+    "host_writes": ("host_writes", "operations"),
+    "controller_busy_time": ("controller_busy_time", "min"),
+    "warning_temp_time": ("warning_temperature_time", "min"),
+    "critical_comp_time": ("critical_temperature_time", "min"),
+}
+_READ_ELSEWHERE = frozenset({"power_on_hours", "temperature_sensors", "nsid"})
+_ATTRIBUTES = {
+    5: ("smart_reallocated_sectors", "sectors"),
+    187: ("reported_uncorrectable", "errors"),
+    188: ("command_timeouts", "events"),
+    197: ("smart_pending_sectors", "sectors"),
+    198: ("smart_uncorrectable", "sectors"),
+    199: ("crc_errors", "errors"),
+}
+"""ATA attributes by number: their names differ between vendors."""
+_PACKED = frozenset({188})
+"""Attributes whose raw value is several 16-bit counts in one."""
+_LEADING = re.compile(r"-?\d{1,20}", re.ASCII)
+_FAILING, _PREFAIL = 8, 16
+"""Bits of the exit status: the disk fails now; an attribute is below its threshold."""
+_SECTIONS = frozenset({
+    "json_format_version", "smartctl", "device", "smart_status", "temperature", "power_on_time", "power_cycle_count",
+    "ata_smart_attributes", "scsi_error_counter_log", "scsi_grown_defect_list", "user_capacity", "local_time",
+    "smart_support", "nvme_total_capacity", "logical_block_size", "physical_block_size", "rotation_rate",
+    "ata_smart_error_log", "ata_smart_self_test_log", _LOG, *_WORDS,
+})  # fmt: skip
+
+
+def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  the shell's word
+    """Return the values of one disk; raises ToolError for an output that holds none."""
+    document = _document(text, exit, err)
+    device = document.get("device")
+    where = ""
+    if isinstance(device, dict):
+        where = clean(str(device.get("info_name") or device.get("name") or ""), 80).removeprefix("/dev/")
+    items = [
+        *_identity(document),
+        *_health(document),
+        *_nvme(document.get(_LOG)),
+        *_ata(document.get("ata_smart_attributes")),
+        *_scsi(document),
+    ]
+    remarks = tuple(dict.fromkeys(_remarks(document)))
+    values = [
+        item for item in items if item.name not in _WORDS.values() and item.name not in ("capacity", "exit_status")
+    ]
+    if not values:
+        raise _nothing(remarks, document, exit, err)
+    unknown = [name for name in document if name not in _SECTIONS]
+    log = document.get(_LOG)
+    if isinstance(log, dict):
+        unknown += [f"{_LOG}/{name}" for name in log if name not in _NVME and name not in _READ_ELSEWHERE]
+    return Report(
+        TOOL,
+        tuple(item._replace(where=where) for item in items),
+        remarks,
+        tuple(clean(name, 120) for name in unknown),
+    )
+
+
+def _document(text: str, exit: int, err: str) -> dict[str, Any]:  # noqa: A002  the shell's word
+    if len(text) > MAX_TEXT:
+        raise ToolError("not_this_tool", f"smartctl printed {len(text):,} characters")
+    start = text.find("{")
+    if start < 0:
+        raise without_values(text, exit=exit, err=err, tool=TOOL)
+    try:
+        document = json.loads(text[start:])
+    except (ValueError, RecursionError):
+        known = '"smartctl"' in text or '"json_format_version"' in text
+        if known:
+            raise ToolError("truncated", "the output of smartctl ends in its middle") from None
+        raise without_values(text, exit=exit, err=err, tool=TOOL) from None
+    if not isinstance(document, dict) or not isinstance(document.get("smartctl"), dict):
+        raise ToolError("not_this_tool", "this JSON is not what smartctl prints")
+    return document
+
+
+def _nothing(remarks: tuple[str, ...], document: dict[str, Any], exit: int, err: str) -> ToolError:  # noqa: A002
+    """Return why there is no value: smartctl says it among its messages."""
+    if remarks:
+        error = without_values("\n".join(remarks), exit=exit, err=err, tool=TOOL)
+        return ToolError("no_answer" if error.reason == "not_this_tool" else error.reason, f"smartctl: {remarks[0]}")
+    if "device" in document:
+        return ToolError("no_device", "the disk has no SMART values")
+    return ToolError("empty", "smartctl printed no values")
+
+
+def _identity(document: dict[str, Any]) -> Iterator[Item]:
+    seen = set[str]()
+    for key, name in _WORDS.items():
+        word = document.get(key)
+        if isinstance(word, str) and name not in seen:
+            seen.add(name)
+            yield Item("", name, clean(word.strip(), 120))
+    capacity = _number(document.get("user_capacity"), "bytes")
+    if capacity is None:
+        capacity = _number(document, "nvme_total_capacity")
+    if capacity:
+        yield Item("", "capacity", capacity, "bytes")
+    status = _number(document["smartctl"], "exit_status")
+    if status is not None:
+        level = "critical" if int(status) & _FAILING else "warning" if int(status) & _PREFAIL else ""
+        yield Item("", "exit_status", status, "bits", level)
+
+
+def _health(document: dict[str, Any]) -> Iterator[Item]:
+    status = document.get("smart_status")
+    passed = status.get("passed") if isinstance(status, dict) else None
+    if isinstance(passed, bool):
+        yield Item("", "smart_passed", int(passed), "", "" if passed else "critical")
+    hours = _number(document.get("power_on_time"), "hours")
+    if hours is None:
+        hours = _number(document.get(_LOG), "power_on_hours")
+    if hours is not None:
+        yield Item("", "smart_power_on_hours", hours, "h")
+    temperature = document.get("temperature")
+    current = _number(temperature, "current")
+    # A disk that does not measure says 0 or less.
+    if current and current > 0 and not isinstance(document.get(_LOG), dict):
+        trip = _number(temperature, "drive_trip")
+        yield Item("", "temperature", current, "C", "critical" if trip and current >= trip else "")
+    cycles = _number(document, "power_cycle_count")
+    if cycles is not None and not isinstance(document.get(_LOG), dict):
+        yield Item("", "power_cycles", cycles, "events")
+
+
+def _nvme(log: object) -> Iterator[Item]:
+    if not isinstance(log, dict):
+        return
+    for key, (name, unit) in _NVME.items():
+        value = _number(log, key)
+        if value is not None:
+            yield Item("", name, value, unit, _nvme_level(log, key, value))
+    sensors = log.get("temperature_sensors")
+    for position, sensor in enumerate(sensors if isinstance(sensors, list) else (), 1):
+        celsius = _as_number(sensor)
+        if celsius is not None:
+            yield Item("", f"temperature_sensor_{position}", celsius, "C")
+
+
+def _nvme_level(log: dict[str, Any], key: str, value: float) -> str:
+    """Return what the disk itself calls wrong: its warning bits, and spare blocks below its own threshold."""
+    if key == "critical_warning":
+        return "critical" if value else ""
+    if key == "available_spare":
+        threshold = _number(log, "available_spare_threshold")
+        return "critical" if threshold is not None and value < threshold else ""
+    return ""
+
+
+def _ata(section: object) -> Iterator[Item]:
+    table = section.get("table") if isinstance(section, dict) else None
+    for attribute in table if isinstance(table, list) else ():
+        if not isinstance(attribute, dict):
+            continue
+        number = _number(attribute, "id")
+        known = None if number is None else _ATTRIBUTES.get(int(number))
+        failed = str(attribute.get("when_failed") or "").strip()
+        level = {"now": "critical", "FAILING_NOW": "critical"}.get(failed, "warning" if failed else "")
+        value = _raw(attribute)
+        if known is not None and value is not None:
+            yield Item("", known[0], value, known[1], level)
+        elif level:
+            name = re.sub(r"[^a-z0-9]+", "_", str(attribute.get("name", "")).lower()).strip("_")
+            yield Item("", clean(name, 64) or "attribute", "failed" if value is None else value, "", level)
+
+
+def _raw(attribute: dict[str, Any]) -> int | None:
+    """Return the count of an attribute. Its text says how the vendor means the raw value: `0 (Average 22)`."""
+    raw = attribute.get("raw")
+    if not isinstance(raw, dict):
+        return None
+    said = str(raw.get("string", "")).strip()
+    match = _LEADING.match(said)
+    if match:
+        number = int(match[0])
+    else:
+        value = _number(raw, "value")
+        if value is None:
+            return None
+        number = int(value)
+    if attribute.get("id") in _PACKED and " " not in said and number >= 2**16:
+        return sum(number >> shift & 0xFFFF for shift in (0, 16, 32))
+    return number if 0 <= number < 2**63 else None
+
+
+def _scsi(document: dict[str, Any]) -> Iterator[Item]:
+    defects = _number(document, "scsi_grown_defect_list")
+    if defects is not None:
+        yield Item("", "smart_reallocated_sectors", defects, "sectors")
+    log = document.get("scsi_error_counter_log")
+    if not isinstance(log, dict):
+        return
+    counts = [_number(log.get(way), "total_uncorrected_errors") for way in ("read", "write", "verify") if way in log]
+    found = [count for count in counts if count is not None]
+    if found and len(found) == len(counts):
+        yield Item("", "smart_uncorrectable", sum(found), "errors")
+
+
+def _remarks(document: dict[str, Any]) -> Iterator[str]:
+    """Yield what smartctl says itself: its messages, a failed verdict, errors and failed tests in the disk's logs."""
+    messages = document["smartctl"].get("messages")
+    for message in messages if isinstance(messages, list) else ():
+        if isinstance(message, dict) and message.get("string"):
+            yield clean(str(message["string"]).strip(), 200)
+    log = document.get("ata_smart_error_log")
+    for kind in ("extended", "summary"):
+        count = _number(log.get(kind), "count") if isinstance(log, dict) else None
+        if count:
+            yield f"{count:g} errors in the disk's error log"
+            break
+    tests = document.get("ata_smart_self_test_log")
+    for kind in ("extended", "standard"):
+        section = tests.get(kind) if isinstance(tests, dict) else None
+        table = section.get("table") if isinstance(section, dict) else None
+        for test in table if isinstance(table, list) else ():
+            status = test.get("status") if isinstance(test, dict) else None
+            if isinstance(status, dict) and status.get("passed") is False and status.get("string"):
+                yield clean(f"self-test: {status['string']}", 200)
+
+
+def _number(section: object, key: str) -> int | float | None:
+    return _as_number(section.get(key)) if isinstance(section, dict) else None
+
+
+def _as_number(value: object) -> int | float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if -(2**63) <= value < 2**64 else None
