@@ -30,6 +30,8 @@ PORT_FILES = (
     ("ib_hw_req_cqe_error", "hw_counters/req_cqe_error"),
     ("ib_hw_roce_slow_restart", "hw_counters/roce_slow_restart"),
     ("ib_hw_implied_nak_seq_err", "hw_counters/implied_nak_seq_err"),
+    ("roce_np_cnp_sent", "hw_counters/np_cnp_sent"),
+    ("roce_rp_cnp_handled", "hw_counters/rp_cnp_handled"),
 )
 
 

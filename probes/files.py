@@ -6,17 +6,18 @@ import os
 ROOT = os.environ.get("STETHOSCOPE_ROOT", "")
 
 
-def read_file(path):
-    """Return the bytes of a file under the root; OSError when it cannot be read."""
+def read_file(path, most=1 << 30):
+    """Return the bytes of a file under the root, at most about `most`; OSError when it cannot be read."""
     descriptor = os.open(ROOT + path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         content = os.read(descriptor, 65536)
         if len(content) < 4096:
             return content
         parts = [content]
-        while content:
+        while content and most > 0:
             content = os.read(descriptor, 65536)
             parts.append(content)
+            most -= len(content)
         return b"".join(parts)
     finally:
         os.close(descriptor)
@@ -31,10 +32,15 @@ def reason_of(error):
     return "error"
 
 
+def as_text(content):
+    """Return bytes as text, whatever they are."""
+    return content.decode("utf-8", "replace")
+
+
 def read_text(path):
     """Return the stripped text of a small file, or an empty string when it cannot be read."""
     try:
-        return read_file(path).decode("utf-8", "replace").strip()
+        return as_text(read_file(path)).strip()
     except OSError:
         return ""
 

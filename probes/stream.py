@@ -9,6 +9,7 @@ its standard input and ends when that closes; it is never killed. STETHOSCOPE_RO
 """
 
 import _thread
+import binascii
 import collections
 import json
 import math
@@ -18,6 +19,7 @@ import signal
 import sys
 import time
 import warnings
+import zlib
 
 import files
 import processes
@@ -83,6 +85,7 @@ class Probe:
         self.ports = Ports()
         self.log = KernelLog()
         self.gpus = Gpus(nvml_payload)
+        self.rare = None
         self.host_values = {}
         self.port_state = ([], {})
         self.wake_read, self.wake_write = os.pipe()
@@ -94,11 +97,13 @@ class Probe:
     def end(self):
         """End at once, whatever else goes on; the NVML child sees its pipe close."""
         self.log.stop()
+        if self.rare:
+            self.rare.end()
         # A read of /sys that never returns would keep this process, and with it the channel and the child's pipe.
         os.closerange(0, 64)
         os._exit(0)
 
-    def watch(self, signals):
+    def listen(self, signals):
         """Wait for control lines, for their end, and for signals; runs in a thread because reading /sys may block."""
         pending = b""
         skipping = False
@@ -129,10 +134,14 @@ class Probe:
             return
         if isinstance(message, dict):
             self.commands.append(message)
-            try:
-                os.write(self.wake_write, b"x")
-            except OSError:
-                pass
+            self.wake()
+
+    def wake(self):
+        """Let the main loop look at what other threads have for it."""
+        try:
+            os.write(self.wake_write, b"x")
+        except OSError:
+            pass
 
     # ------------------------------------------------ lines
 
@@ -171,6 +180,8 @@ class Probe:
         """Print a full frame, or what changed since the frame before."""
         notes = self.gpus.notes()
         notes.update(self.log.notes)
+        if self.rare:
+            notes.update(self.rare.notes(now))
         node = dict(self.host_values)
         node.update(self.gpus.node)
         state = {
@@ -207,6 +218,31 @@ class Probe:
         if losses:
             self.put("event", now, wall, {"source": "probe", "text": losses, "at": round(wall, 6)})
 
+    def watch(self, message):
+        """Begin to read what is read rarely, or read something else from now on. The parts of the probe that do it come
+        with the first of these lines, so that nothing waits for them."""
+        groups = message.get("groups")
+        packed = message.get("packed")
+        if packed:
+            parts, _, groups = zlib.decompress(binascii.a2b_base64(packed)).decode("utf-8").partition("\1")
+            groups = json.loads(groups)
+            texts = parts.split("\0") if not self.rare else []
+            for name, source in zip(texts[::2], texts[1::2]):
+                module = sys.modules[name] = type(sys)(name)
+                exec(compile(source, name + ".py", "exec"), vars(module))  # noqa: S102 - our own, from the console
+        if not self.rare:
+            # Not by `import`, which would make them parts of what is sent at the start.
+            self.rare = __import__("watch").Watch(self.gpus, self.wake)
+        self.rare.tell("watch", groups)
+
+    def send_parts(self):
+        """Print what was read rarely, with the time of its reading."""
+        part = self.gpus.take_part()
+        if part:
+            self.rare.tell("gpu", part)
+        while self.rare.done:
+            self.put("part", *self.rare.done.popleft())
+
     # ------------------------------------------------ the loop
 
     def obey(self):
@@ -222,6 +258,10 @@ class Probe:
                     new_tick = True
             elif verb == "full":
                 self.full_asked = True
+                if self.rare:
+                    self.rare.tell("full")
+            elif verb == "watch":
+                self.watch(message)
             elif verb == "run":
                 number, name = message.get("id"), message.get("probe")
                 if type(number) is int and abs(number) < 2**53 and isinstance(name, str):
@@ -284,6 +324,8 @@ class Probe:
         while True:
             if self.obey():
                 due = time.monotonic()
+            if self.rare:
+                self.send_parts()
             if self.full_asked or time.monotonic() >= due:
                 asked = self.full_asked
                 self.tick()
@@ -324,7 +366,7 @@ def main(nvml_payload):
     signal.set_wakeup_fd(wake_write)
     for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
-    _thread.start_new_thread(probe.watch, (wake_read,))
+    _thread.start_new_thread(probe.listen, (wake_read,))
     try:
         probe.run()
     except Exception as error:

@@ -155,7 +155,7 @@ class SshDialer:
         node = cast("FleetNode", link.node)
         if self._payload is None:
             # Made beside the first connection, once: the first time it takes a while.
-            self._payload = asyncio.create_task(asyncio.to_thread(self._program.payload))
+            self._payload = asyncio.create_task(asyncio.to_thread(self._program.load))
         connection, owner, verified = await self._connect(await self._targets.find(node), ())
         try:
             return await self._commands.run(
@@ -190,6 +190,7 @@ class SshDialer:
         command = self._program.command(nonce, link.node.tick_s)
         assert self._payload is not None
         payload = await asyncio.shield(self._payload)
+        link.watch = self._program.watch(cast("FleetNode", link.node).sudo)
         try:
             async with asyncio.timeout(LOGIN_S):
                 channel, session = await connection.create_session(

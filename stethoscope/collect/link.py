@@ -107,6 +107,9 @@ class NodeLink:
         self._stderr = bytearray()
         self._last_line = b""
         self._shell_sent = False
+        self.watch = b""
+        """The control line that a probe gets once its first full frame is there, for what is read rarely."""
+        self._watch_sent = False
         self._phase_since = 0.0
         self._last_mono = 0.0
         self._last_wall = 0.0
@@ -133,6 +136,7 @@ class NodeLink:
         self._stderr.clear()
         self._last_line = b""
         self._shell_sent = False
+        self._watch_sent = False
         self._cut = None
         self._live_since = None
         self.say(LinkState.CONNECTING)
@@ -146,6 +150,7 @@ class NodeLink:
             running.abort()
         elif self._stream.phase is Phase.LIVE:
             self._say_live()
+            self._send_watch(running)
         else:
             self.say(LinkState.STARTING, running.remark, verified=running.verified)
         self._send_shell()
@@ -251,6 +256,7 @@ class NodeLink:
             self._live_since = now
             if self.running is not None:
                 self._say_live()
+                self._send_watch(self.running)
         elif phase is Phase.NO_PYTHON:
             self.cut(
                 LinkFailure(
@@ -275,6 +281,12 @@ class NodeLink:
             self._shell_sent = True
             self._phase_since = self._clock.monotonic()
             self.running.write(shell.payload())
+
+    def _send_watch(self, running: Running) -> None:
+        """Ask a probe in Python, once, for what is read rarely."""
+        if self.watch and not self._watch_sent and not self._stream.is_shell:
+            self._watch_sent = True
+            running.write(self.watch)
 
     def _how(self, ending: Ending) -> str:
         if ending.signal:

@@ -103,7 +103,8 @@ class LocalDialer:
         python = Path(sys.executable).parent
         environment = {**os.environ, "PATH": f"{python}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
         loop = asyncio.get_running_loop()
-        payload = await asyncio.to_thread(self._program.payload)
+        payload = await asyncio.to_thread(self._program.load)
+        link.watch = self._program.watch(False)
         try:
             transport, child = await loop.subprocess_exec(
                 lambda: _Child(link),

@@ -14,9 +14,14 @@ import re
 import sys
 import zlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stethoscope import paths
+from stethoscope.collect import shrink
 from stethoscope.model.wire import sentinel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 _BOOTSTRAP = (
     "import os,sys,zlib;"
@@ -58,7 +63,10 @@ _FINDER = (
     'set -- "$2" "$3"; eval "$s"'
 )
 
-_VERSION = b"2"
+CHILD_LATER = ("nvml_rare",)
+"""Parts of the NVML child that it gets when something is read rarely."""
+
+_VERSION = b"3"
 """Grows when the form of the payload changes, so that an older cache is not taken for a newer one."""
 
 
@@ -78,21 +86,21 @@ def command(nonce: str, tick_s: float) -> str:
 
 def payload() -> bytes:
     """Return what is written to the probe's standard input before any control line: a line with the length, then what
-    `build` makes.
-
-    It is made once and kept in the cache; a cache that is broken or cannot be written costs nothing but time.
-    """
-    parts = {file.stem: file.read_bytes() for file in sorted(paths.bundled("probes").glob("*.py"))}
+    `build` makes."""
     pynvml = _pynvml_source()
-    named = [content for name, source in parts.items() for content in (name.encode(), source)]
-    digest = hashlib.sha256(b"\0".join((_VERSION, sys.version.encode(), *named, pynvml))).hexdigest()
-    kept = paths.cache_dir() / "payload" / f"{digest}.bin"
-    blob = _read_kept(kept)
-    if blob is None:
-        blob = build({name: source.decode() for name, source in parts.items()}, pynvml.decode())
-        with contextlib.suppress(OSError):  # then it is made again at the next start
-            paths.write_private(kept, hashlib.sha256(blob).digest() + blob)
+    blob = kept((*_named(_parts()), pynvml), lambda: build(_parts(), pynvml.decode()))
     return b"%d\n%s" % (len(blob), blob)
+
+
+def watch_parts() -> bytes:
+    """Return the parts of the probe that read what is read rarely, which it gets with its first `watch` line: name and
+    source of each, with NULs between."""
+    return kept(watch_sources(), lambda: build_watch(_parts()))
+
+
+def watch_sources() -> list[bytes]:
+    """Return what `watch_parts` are made of."""
+    return [b"watch", *_named(_parts())]
 
 
 def build(parts: dict[str, str], pynvml: str) -> bytes:
@@ -100,103 +108,48 @@ def build(parts: dict[str, str], pynvml: str) -> bytes:
 
     Compressed are, with a byte of 1 between: what the probe runs, name and source of each part that `stream` reaches,
     those that others import before them, so that it comes last, with NULs between; and what the probe hands on to its
-    NVML child, the source of `nvml_child`, a NUL, and what that reaches of pynvml, or nothing without pynvml.
+    NVML child, likewise the parts that `nvml_child` reaches, and what they reach of pynvml, or nothing without pynvml.
     """
-    probe = [text for name, tree in _reached("stream", parts).items() for text in (name, _compact(tree))]
+    probe = _shrunk(shrink.reached("stream", parts))
     child = []
     if pynvml:
-        tree = ast.parse(parts["nvml_child"])
-        child = [_compact(tree), prune(pynvml, attributes_of(tree, "nvml"))]
+        own = shrink.reached("nvml_child", parts)
+        users = {**own, **{name: parts[name] for name in CHILD_LATER if name in parts}}
+        wanted = {name for source in users.values() for name in shrink.attributes_of(ast.parse(source), "nvml")}
+        child = [*_shrunk(own), shrink.compact(shrink.prune(pynvml, wanted, shrink.PYNVML_UNUSED))]
     return zlib.compress("\1".join(map("\0".join, (probe, child))).encode(), 9)
 
 
-def _reached(name: str, parts: dict[str, str]) -> dict[str, ast.Module]:
-    """Return the trees of a part and of those that it imports, however far, each after all that it imports."""
-    tree = ast.parse(parts[name])
-    found = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            imported = [alias.name for alias in node.names]
-        else:
-            imported = [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
-        for other in imported:
-            if other in parts:
-                found.update(_reached(other, parts))
-    return {**found, name: tree}
+def build_watch(parts: dict[str, str]) -> bytes:
+    """Return what `watch_parts` keeps, of the parts that `watch` reaches and `stream` does not."""
+    there = shrink.reached("stream", parts).keys() | shrink.reached("nvml_child", parts).keys()
+    later = {**shrink.reached("watch", parts), **{name: parts[name] for name in CHILD_LATER if name in parts}}
+    return "\0".join(_shrunk({name: source for name, source in later.items() if name not in there})).encode()
 
 
-def attributes_of(tree: ast.AST, name: str) -> set[str]:
-    """Return the attributes that are taken from a variable, or from an attribute, called `name`."""
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute):
-            owner = node.value
-            if (isinstance(owner, ast.Name) and owner.id == name) or (
-                isinstance(owner, ast.Attribute) and owner.attr == name
-            ):
-                found.add(node.attr)
-    return found
+def _shrunk(parts: dict[str, str]) -> list[str]:
+    return [text for name, source in parts.items() for text in (name, shrink.compact(source))]
 
 
-def prune(source: str, wanted: set[str]) -> str:
-    """Return the module with nothing but what `wanted` reaches: imports and calls at the top level stay, definitions
-    only if something that stays mentions them."""
-    tree = ast.parse(source)
-    definitions: dict[str, list[int]] = {}
-    kept: set[int] = set()
-    pending: list[int] = []
-    for position, statement in enumerate(tree.body):
-        names = _defined(statement)
-        for name in names:
-            definitions.setdefault(name, []).append(position)
-        if not names and not _is_text(statement):
-            pending.append(position)
-    for name in wanted:
-        pending.extend(definitions.get(name, ()))
-    while pending:
-        position = pending.pop()
-        if position not in kept:
-            kept.add(position)
-            for name in _mentioned(tree.body[position]):
-                pending.extend(definitions.get(name, ()))
-    tree.body = [statement for position, statement in enumerate(tree.body) if position in kept]
-    return _compact(tree)
+def _parts() -> dict[str, str]:
+    return {file.stem: file.read_text("utf-8") for file in sorted(paths.bundled("probes").glob("*.py"))}
 
 
-def _defined(statement: ast.stmt) -> list[str]:
-    """Return the names that a top-level statement defines; none for imports, calls and compound statements."""
-    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-        return [statement.name]
-    if isinstance(statement, ast.Assign):
-        targets = [target.id for target in statement.targets if isinstance(target, ast.Name)]
-        return targets if len(targets) == len(statement.targets) else []
-    return []
+def _named(parts: dict[str, str]) -> list[bytes]:
+    return [text.encode() for part in parts.items() for text in part]
 
 
-def _mentioned(statement: ast.stmt) -> set[str]:
-    names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Global):
-            names.update(node.names)
-    return names
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    return (
-        isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Constant)
-        and isinstance(statement.value.value, str)
-    )
-
-
-def _compact(tree: ast.Module) -> str:
-    """Return the source without comments and docstrings, indented by one blank a level."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-            body = [statement for statement in node.body if not _is_text(statement)]
-            node.body = body or ([] if isinstance(node, ast.Module) else [ast.Pass()])
-    # No line begins inside a string: texts of several lines are written with escapes.
-    return re.sub("^(?:    )+", lambda match: " " * (len(match.group()) // 4), ast.unparse(tree), flags=re.MULTILINE)
+def kept(sources: Iterable[bytes], make: Callable[[], bytes]) -> bytes:
+    """Return what is made of `sources`, from the cache if it is there; a cache that is broken, or that cannot be
+    written, costs nothing but time."""
+    digest = hashlib.sha256(b"\0".join((_VERSION, sys.version.encode(), *sources))).hexdigest()
+    place = paths.cache_dir() / "payload" / f"{digest}.bin"
+    blob = _read(place)
+    if blob is None:
+        blob = make()
+        with contextlib.suppress(OSError):  # then it is made again at the next start
+            paths.write_private(place, hashlib.sha256(blob).digest() + blob)
+    return blob
 
 
 def _pynvml_source() -> bytes:
@@ -208,9 +161,9 @@ def _pynvml_source() -> bytes:
         return b""
 
 
-def _read_kept(kept: Path) -> bytes | None:
+def _read(place: Path) -> bytes | None:
     try:
-        content = kept.read_bytes()
+        content = place.read_bytes()
     except OSError:
         return None
     digest, blob = content[:32], content[32:]
@@ -218,9 +171,11 @@ def _read_kept(kept: Path) -> bytes | None:
 
 
 if __name__ == "__main__":
+    from stethoscope.collect.watchlist import watch_line
+
     data = payload()
     probe_size, child_size = map(len, zlib.decompress(data.partition(b"\n")[2]).split(b"\1"))
     sys.stdout.write(
         f"payload {len(data)} bytes: probe {probe_size} and NVML child {child_size} bytes before compression; "
-        f"command line {len(command('0' * 16, 2.0))} bytes\n"
+        f"command line {len(command('0' * 16, 2.0))} bytes; after the first frame {len(watch_line(True))} bytes\n"
     )

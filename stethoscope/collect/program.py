@@ -19,10 +19,19 @@ class Program:
     command: Callable[[str, float], str]
     """Takes the nonce of the sentinel and the seconds between two frames."""
     payload: Callable[[], bytes]
+    watch: Callable[[bool], bytes] = lambda sudo: b""
+    """Returns the control line that follows the first full frame; whether `sudo -n` may be used is what it takes."""
+
+    def load(self) -> bytes:
+        """Return the payload, with the control lines made as well, so that asking for them takes no time."""
+        payload = self.payload()
+        for sudo in (False, True):
+            self.watch(sudo)
+        return payload
 
 
 def probe_program() -> Program:
     """Return the probe."""
-    from stethoscope.collect import payload
+    from stethoscope.collect import payload, watchlist
 
-    return Program(payload.command, payload.payload)
+    return Program(payload.command, payload.payload, watchlist.watch_line)

@@ -1,0 +1,149 @@
+"""Files that are read rarely, and what is kept of each."""
+
+import array
+import fcntl
+import glob
+import os
+import re
+import socket
+
+import commands
+import files
+
+MOST_READ = 1048576
+MOST_KEPT = 262144
+MOST_TASKS = 500
+
+users = {}
+counted = {}
+"""What an interface counts, by its name and how many counters it has: (place, name) of those that are wanted."""
+kernel_threads = set()
+"""Their process ids; forgotten now and then, because a number can come again."""
+rounds = [0]
+
+
+def find(pattern):
+    """Return the paths that a pattern finds under the root, sorted."""
+    if not glob.has_magic(pattern):
+        return [pattern]
+    return [path[len(files.ROOT) :] for path in sorted(glob.glob(glob.escape(files.ROOT) + pattern))]
+
+
+def read(pattern, keep, group, say):
+    """Add to a group's `files` and `failed` what is kept of the files that a pattern finds; `say` is told what is being
+    read."""
+    filter_, _, wanted = keep.partition(" ")
+    expression = re.compile(wanted)
+    contents = {}
+    for path in find(pattern):
+        say(path)
+        try:
+            text = FILTERS[filter_](path, expression)
+        except OSError as error:
+            # What has no pattern is there or not: that is a word too.
+            group["failed"][path] = files.reason_of(error)
+            continue
+        if filter_ == "count":
+            contents[text] = contents.get(text, 0) + 1
+        else:
+            group["files"]["tasks" if filter_ == "tasks" else path] = text[:MOST_KEPT]
+    if contents:
+        group["files"][pattern] = "".join("%d %s\n" % (contents[text], text) for text in sorted(contents))[:MOST_KEPT]
+
+
+def whole(path, _):
+    """Return a file's text."""
+    return files.as_text(files.read_file(path, MOST_READ))
+
+
+def only(path, expression):
+    """Return the lines that match."""
+    return "".join(line + "\n" for line in whole(path, None).split("\n") if line and expression.search(line))
+
+
+def nonzero(path, _):
+    """Return the lines whose last word is not 0."""
+    return "".join(line + "\n" for line in whole(path, None).split("\n") if line.split()[-1:] not in ([], ["0"]))
+
+
+def stripped(path, _):
+    """Return a file's text as one line."""
+    return " ".join(whole(path, None)[:1000].split())
+
+
+def link(path, _):
+    """Return where a link leads, under the root."""
+    os.lstat(files.ROOT + path)
+    real, root = os.path.realpath(files.ROOT + path), os.path.realpath(files.ROOT or "/")
+    return real[len(root) :] if files.ROOT and real.startswith(root + "/") else real
+
+
+def ethtool(path, expression):
+    """Return the statistics of a network interface whose names match."""
+    name = os.path.basename(path)
+    asked = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+
+        def ask(head, room):
+            buffer = array.array("I", head + [0] * room)
+            pointer = array.array("L", [buffer.buffer_info()[0]]).tobytes()
+            fcntl.ioctl(asked, 0x8946, name.encode()[:15].ljust(16, b"\0") + pointer.ljust(24, b"\0"))
+            return buffer
+
+        info = ask([0x37, 0, 2, 0], 2)
+        count = info[4] if info[2] else 0
+        # The kernel fills in as many as it has by then: there is room for more.
+        room = 2 * count + 256
+        if (name, count) not in counted:
+            names = ask([0x1B, 1, count], 8 * room).tobytes()[12:]
+            names = [names[32 * place :][:32].partition(b"\0")[0].decode("ascii", "replace") for place in range(count)]
+            counted[name, count] = [(place, word) for place, word in enumerate(names) if expression.search(word)]
+        values = array.array("Q", ask([0x1D, count], 2 * room).tobytes()[8:])
+    finally:
+        asked.close()
+    return "".join("%s %d\n" % (word, values[place]) for place, word in counted[name, count])
+
+
+def user_of(uid):
+    """Return the name of a user, or the number. A directory service may take for ever, which must not hold this process
+    up: a command asks it."""
+    if uid not in users:
+        said = commands.run(["getent", "passwd", str(uid)], 3).get("out", "")
+        users[uid] = said.partition(":")[0] or str(uid)
+    return users[uid]
+
+
+def tasks(path, _):
+    """Return the processes in state D or Z, without those of the kernel itself."""
+    rounds[0] += 1
+    if rounds[0] % 10 == 0:
+        kernel_threads.clear()
+    found = []
+    for pid in os.listdir(files.ROOT + path):
+        if not pid.isdigit() or pid in kernel_threads:
+            continue
+        place = "%s/%s/" % (path, pid)
+        try:
+            before, _, after = files.read_file(place + "stat").rpartition(b")")
+            state, parent = after.split(None, 2)[:2]
+            if b"2" in (parent, pid.encode()):
+                kernel_threads.add(pid)
+            elif state in (b"D", b"Z") and len(found) < MOST_TASKS:
+                name = " ".join(files.as_text(before.partition(b"(")[2]).split())
+                user = user_of(os.stat(files.ROOT + place).st_uid)
+                words = (pid, state.decode(), parent.decode(), user, name, files.read_text(place + "wchan"))
+                found.append("\t".join(words) + "\n")
+        except (OSError, ValueError):
+            continue
+    return "".join(found)
+
+
+FILTERS = {
+    "": whole,
+    "only": only,
+    "nonzero": nonzero,
+    "count": stripped,
+    "link": link,
+    "ethtool": ethtool,
+    "tasks": tasks,
+}

@@ -1,0 +1,76 @@
+"""The control line that tells a probe what to read rarely, made from the `watch` list of probes/manifest.yaml."""
+
+from __future__ import annotations
+
+import binascii
+import functools
+import json
+import re
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from stethoscope import paths
+from stethoscope.collect import payload
+from stethoscope.specs.probes import load_manifest
+
+if TYPE_CHECKING:
+    from stethoscope.specs.probes import Run, Watch
+
+
+@functools.cache
+def watch_line(sudo: bool) -> bytes:
+    """Return the line, with its newline, for a node on which `sudo -n` may be used or not.
+
+    Packed are the parts of the probe that it needs for that, a byte of 1, and the groups. Raises DataError for a
+    manifest that is broken. It is kept in the cache, as the payload is.
+    """
+    manifest = (paths.bundled("probes") / "manifest.yaml").read_bytes()
+    return payload.kept([b"sudo" if sudo else b"", manifest, *payload.watch_sources()], lambda: _line(sudo=sudo))
+
+
+def _line(*, sudo: bool) -> bytes:
+    groups = json.dumps(watch_groups(sudo=sudo), separators=(",", ":")).encode()
+    packed = binascii.b2a_base64(zlib.compress(payload.watch_parts() + b"\1" + groups, 9), newline=False)
+    return b'{"do":"watch","packed":"%s"}\n' % packed
+
+
+def watch_groups(*, sudo: bool) -> list[dict[str, Any]]:
+    """Return the groups as a control line has them, without braces."""
+    return [_group(group, sudo=sudo) for group in load_manifest().watch]
+
+
+def expand(pattern: str) -> list[str]:
+    """Return the patterns that a pattern with braces stands for, as a shell writes them out, none inside others."""
+    before, found, rest = pattern.partition("{")
+    if not found:
+        return [pattern]
+    words, _, after = rest.partition("}")
+    return [other for word in words.split(",") for other in expand(f"{before}{word}{after}")]
+
+
+def _group(group: Watch, *, sudo: bool) -> dict[str, Any]:
+    message: dict[str, Any] = {"name": group.id, "s": group.every_s}
+    if group.read:
+        message["read"] = [[path, read.keep] for read in group.read for path in expand(read.path)]
+    if group.run:
+        message["run"] = [_run(run, sudo=sudo) for run in group.run]
+    return message
+
+
+def _run(run: Run, *, sudo: bool) -> dict[str, Any]:
+    message: dict[str, Any] = {"id": run.id, "argv": run.argv, "limit": run.limit_s}
+    if run.each:
+        message["each"] = " ".join(expand(run.each))
+    if run.root and sudo:
+        message["sudo"] = 1
+    return message
+
+
+def commands_of(*, sudo: bool) -> list[str]:
+    """Return every command that the line lets a node run, as docs/probes.md names them."""
+    found = []
+    for group in load_manifest().watch:
+        for run in group.run:
+            words = [*run.argv, re.sub(r"[{}]", "", run.each)] if run.each else run.argv
+            found.append(" ".join([*(("sudo", "-n") if run.root and sudo else ()), *words]))
+    return found
