@@ -18,6 +18,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "record": ("stethoscope.cli.record", "Record a fleet without a screen."),
     "replay": ("stethoscope.cli.replay", "Open the console on a recording."),
     "demo": ("stethoscope.cli.demo", "Open the console on a simulated fleet."),
+    "probe": ("stethoscope.cli.probe", "Ask nodes on demand: mlxlink, smartctl, dcgmi diag ..."),
     "sim": ("stethoscope.cli.sim", "Serve a simulated fleet over SSH on loopback."),
     "fleet": ("stethoscope.cli.fleet", "Describe the fleet: write a fleet file, show it."),
     "journal": ("stethoscope.cli.journal", "Show what was run on which node."),

@@ -21,7 +21,7 @@ from stethoscope.specs.fleet import TICK_S, FleetNode
 from stethoscope.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from stethoscope.clock import Clock
     from stethoscope.collect.command import Answer
@@ -149,6 +149,9 @@ class LocalSource:
         self.read_only = self.commands.read_only
         self._program = program
         self._fanout = Fanout(self.nodes, clock, on_settled=on_settled)
+
+    def narrow(self, names: Collection[str]) -> None:
+        """There is one node; as with SshSource."""
 
     async def run(self, sink: Sink) -> None:
         """Run the probe, start it again when it ends, until cancelled; then end it."""

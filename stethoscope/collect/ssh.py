@@ -10,7 +10,7 @@ from stethoscope.collect.fanout import SLOTS, Fanout, raise_file_limit
 from stethoscope.collect.program import Program, probe_program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
     from asyncssh import SSHKey
@@ -54,7 +54,15 @@ class SshSource:
         self._accept_new = accept_new
         self._ssh_config = ssh_config
         self._program = program
+        self._clock = clock
+        self._slots = slots
+        self._on_settled = on_settled
         self._fanout = Fanout(fleet.nodes, clock, slots=slots, on_settled=on_settled)
+
+    def narrow(self, names: Collection[str]) -> None:
+        """Connect to these nodes alone; before `run`."""
+        self.nodes = tuple(node for node in self.nodes if node.name in names)
+        self._fanout = Fanout(self.nodes, self._clock, slots=self._slots, on_settled=self._on_settled)
 
     async def run(self, sink: Sink) -> None:
         """Connect, stream into `sink`, reconnect, until cancelled; then end the probes."""

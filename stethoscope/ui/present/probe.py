@@ -1,0 +1,299 @@
+"""On-demand probes for people: what there is and what it costs, what would be run, what was said."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from stethoscope.clock import duration, hms
+from stethoscope.model.ids import fold
+from stethoscope.model.metric import REASON_WORDS, Missing
+from stethoscope.session.ondemand import Status, result_json
+from stethoscope.session.probe_run import answered
+from stethoscope.ui.present.numbers import number
+from stethoscope.ui.present.spans import Level, Row, Span, Tone, level_tone, pad, width
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from stethoscope.model.report import Item
+    from stethoscope.session.ondemand import Preview, Result, Section, Step
+    from stethoscope.session.probe_run import ProbeRun
+    from stethoscope.specs.probes import OnDemand
+    from stethoscope.ui.present.spans import Glyphs
+
+_DISTURBS = {"nothing": "harmless", "little": "disturbs little", "jobs": "disturbs jobs"}
+_ROOT = {"no": "", "better": "better as root", "needed": "needs root"}
+_AIMED = {
+    "node": "a node",
+    "gpu": "a GPU",
+    "port": "an adapter port",
+    "disk": "a disk",
+    "net": "a network interface",
+    "pci": "a PCIe device",
+}
+_LEVELS = {"critical": Level.CRITICAL, "warning": Level.WARNING}
+_INDENT = 3
+_NAME = 38
+
+
+def cost(probe: OnDemand, dot: str = "·") -> str:
+    """Return what running a probe costs: `3 s · harmless · better as root`."""
+    parts = [f"{probe.seconds:g} s", _DISTURBS[probe.disturbs], _ROOT[probe.root]]
+    if probe.loads_gpu:
+        parts.append("refused while a GPU is busy")
+    return f" {dot} ".join(part for part in parts if part)
+
+
+def list_rows(probes: Iterable[OnDemand], glyphs: Glyphs) -> list[Row]:
+    """Return a line for each probe: its id, what it is, what it looks at, what it costs."""
+    probes = list(probes)
+    wide = max((len(probe.id) for probe in probes), default=0)
+    title = max((len(probe.title) for probe in probes), default=0)
+    return [
+        (
+            Span(f" {probe.id:{wide}}  ", Tone.STRONG),
+            Span(f"{probe.title:{title}}  "),
+            Span(f"{aimed(probe)}, {cost(probe, glyphs.dot)}", Tone.QUIET),
+        )
+        for probe in probes
+    ]
+
+
+def aimed(probe: OnDemand) -> str:
+    """Return what a probe looks at: `an adapter port`, `a GPU or the whole node`."""
+    return f"{_AIMED[probe.target]} or the whole node" if probe.whole else _AIMED[probe.target]
+
+
+def probe_rows(probe: OnDemand, commands: str, about: str, cells: int, glyphs: Glyphs) -> list[Row]:
+    """Return what a probe tells, costs and runs."""
+    rows: list[Row] = [
+        (Span(f" {probe.id}", Tone.STRONG), Span(f"  {probe.title}")),
+        (),
+        *_named("tells", probe.summary, cells),
+        *_named("costs", f"{cost(probe, glyphs.dot)}; ended after {probe.limit_s:g} s", cells),
+        *_named("looks at", aimed(probe), cells),
+        *_named("needs", probe.tool or "sh", cells),
+        *_named("harm", about, cells),
+        (),
+        (Span(" script", Tone.QUIET), Span("   $1 is what it looks at, $tool the command", Tone.QUIET)),
+    ]
+    rows += [(Span(f"{' ' * _INDENT}{line}"),) for line in commands.split("\n")]
+    return rows
+
+
+def _named(name: str, text: str, cells: int) -> list[Row]:
+    """Return a quiet name and a text behind it, wrapped."""
+    lines = wrap(text, max(20, cells - 13)) or [""]
+    return [(Span(pad("" if place else f" {name}", 12), Tone.QUIET), Span(line)) for place, line in enumerate(lines)]
+
+
+def preview_rows(preview: Preview, cells: int, glyphs: Glyphs) -> list[Row]:
+    """Return what would be done: where and with what, what forbids it, and the exact commands."""
+    probe = preview.probe
+    rows: list[Row] = [
+        *_named("tells", probe.summary, cells),
+        *_named("costs", f"{cost(probe, glyphs.dot)}; ended after {probe.limit_s:g} s", cells),
+        *_named("harm", preview.about, cells),
+    ]
+    rows += _steps(preview, cells, glyphs)
+    rows += [(), (Span(" script", Tone.QUIET),)]
+    rows += [(Span(f"{' ' * _INDENT}{line}"),) for line in preview.commands.split("\n")]
+    going = [step for step in preview.steps if step.refusal is None or step.refusal.can_force]
+    if going:
+        rows += [(), (Span(" command line, over the connection that stands", Tone.QUIET),)]
+        rows += [(Span(f"{' ' * _INDENT}{line}"),) for line in wrap(preview.line(going[0]), max(20, cells - _INDENT))]
+        if len(going) > 1:
+            rows.append((Span(f"{' ' * _INDENT}and {len(going) - 1} more, each with its own arguments", Tone.QUIET),))
+        rows.append((Span(f"{' ' * _INDENT}sha256 of the script {preview.sha256}", Tone.QUIET),))
+    return rows
+
+
+def _steps(preview: Preview, cells: int, glyphs: Glyphs) -> list[Row]:
+    """Return the nodes by what is done there: with which arguments, as whom, or why not."""
+    grouped: dict[tuple[str, str, bool], list[str]] = {}
+    for step in preview.steps:
+        refused = step.refusal
+        words = f"refused: {refused.words}" if refused else _as_whom(preview.probe, step)
+        what = " ".join(step.aim.arguments)
+        grouped.setdefault((what, words, refused is not None), []).append(step.aim.node)
+    rows: list[Row] = []
+    for (what, words, is_refused), nodes in grouped.items():
+        sign = glyphs.level(Level.WARNING) if is_refused else glyphs.level(Level.NORMAL)
+        text = " ".join(filter(None, (fold(nodes), what)))
+        for place, line in enumerate(wrap(f"{text}  {words}", max(20, cells - 15)) or [""]):
+            head = Span(pad("" if place or rows else " where", 12), Tone.QUIET)
+            mark = Span(f"{' ' if place else sign} ", level_tone(Level.WARNING) if is_refused else Tone.QUIET)
+            rows.append((head, mark, Span(line, level_tone(Level.WARNING) if is_refused else Tone.PLAIN)))
+    return rows
+
+
+def _as_whom(probe: OnDemand, step: Step) -> str:
+    if probe.root == "no":
+        return "as the user who logged in"
+    if step.sudo:
+        return "as root, or with sudo -n" + (", else without" if probe.root == "better" else ", else not at all")
+    return "as root only; sudo is not allowed there" if probe.root == "needed" else "as the user who logged in"
+
+
+def value_words(item: Item) -> str:
+    """Return a value with its unit, or why there is none."""
+    value = item.value
+    if isinstance(value, Missing):
+        return f"? {REASON_WORDS[value.reason]}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        text = str(value)
+    elif isinstance(value, float):
+        text = number(value)
+    else:
+        return value
+    return f"{text} {item.unit}".rstrip()
+
+
+def result_rows(result: Result, now_wall: float, cells: int, glyphs: Glyphs, *, raw: bool = True) -> list[Row]:
+    """Return a result: how it went, what is wrong first, then every value, then what the tool printed."""
+    is_fine = result.status is Status.OK
+    tone = Tone.QUIET if is_fine else level_tone(Level.WARNING)
+    sign = glyphs.level(Level.NORMAL if is_fine else Level.WARNING)
+    age = duration(max(0.0, now_wall - result.at))
+    head = f"{hms(result.at)} UTC, {age} ago, took {number(result.seconds)} s"
+    rows: list[Row] = [
+        (
+            Span(f" {sign} ", tone),
+            Span(result.aim.place, Tone.STRONG),
+            Span(f"  {result.probe}  {result.status.value}", tone),
+            Span(f"  {head}", Tone.QUIET),
+        )
+    ]
+    if result.forced:
+        rows.append((Span(f"{' ' * _INDENT}run although it was refused", level_tone(Level.WARNING)),))
+    rows += [(Span(f"{' ' * _INDENT}{line}", tone),) for line in wrap(result.words, max(20, cells - _INDENT))]
+    items = result.items
+    wrong = [item for item in items if item.level]
+    if wrong or result.remarks:
+        rows.append(())
+        rows += [_item_row(item, cells, glyphs) for item in wrong]
+        for remark in result.remarks:
+            lines = wrap(remark, max(20, cells - 5)) or [""]
+            for place, line in enumerate(lines):
+                mark = " " if place else glyphs.level(Level.WARNING)
+                rows.append((Span(f" {mark} ", level_tone(Level.WARNING)), Span(line, level_tone(Level.WARNING))))
+    where = None
+    for item in (item for item in items if not item.level):
+        if item.where != where:
+            where = item.where
+            rows += [(), (Span(f" {where or result.aim.place}", Tone.QUIET),)]
+        rows.append(_item_row(item, cells, glyphs))
+    if raw:
+        for section in result.sections:
+            rows += _raw_rows(section)
+    return rows
+
+
+def _item_row(item: Item, cells: int, glyphs: Glyphs) -> Row:
+    level = _LEVELS.get(item.level, Level.MISSING if isinstance(item.value, Missing) else Level.NORMAL)
+    tone = level_tone(level) if item.level else Tone.MISSING if isinstance(item.value, Missing) else Tone.PLAIN
+    name = item.name.replace("_", " ")
+    if item.level and item.where:
+        name = f"{item.where} {name}"
+    sign = glyphs.level(level) if item.level else " "
+    wide = min(_NAME, max(12, cells // 2 - 4))
+    shown = pad(name, wide, glyphs.ellipsis) if width(name) <= wide else f"{name} "
+    return (Span(f" {sign} ", tone), Span(shown, Tone.QUIET), Span(f" {value_words(item)}", tone))
+
+
+def _raw_rows(section: Section) -> list[Row]:
+    ended = "" if section.exit in (0, None) else f"   exit {section.exit}"
+    rows: list[Row] = [(), (Span(f" $ {section.command}", Tone.STRONG), Span(ended, level_tone(Level.WARNING)))]
+    if section.unread:
+        rows.append((Span(f"{' ' * _INDENT}no values: {section.unread}", Tone.MISSING),))
+    if section.report is not None and section.report.unknown:
+        names = ", ".join(section.report.unknown[:8])
+        more = f" and {len(section.report.unknown) - 8} more" if len(section.report.unknown) > 8 else ""
+        rows.append((Span(f"{' ' * _INDENT}not read: {names}{more}", Tone.MISSING),))
+    for text, tone in ((section.text, Tone.PLAIN), (section.err, Tone.MISSING)):
+        lines = text.strip("\n").split("\n") if text.strip() else []
+        rows += [(Span(f"{' ' * _INDENT}{line.expandtabs()}", tone),) for line in lines]
+    return rows
+
+
+def summary_rows(results: Sequence[Result], glyphs: Glyphs) -> list[Row]:
+    """Return a line for each way in which runs went, with the nodes folded, those that gave nothing first."""
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for result in results:
+        words = result.words.replace(result.aim.node, "the node")
+        grouped.setdefault((result.status.value, words), []).append(result.aim.node)
+    rows: list[Row] = []
+    for (status, words), nodes in sorted(grouped.items(), key=lambda group: group[0][0] == "ok"):
+        is_fine = status == "ok"
+        tone = Tone.QUIET if is_fine else level_tone(Level.WARNING)
+        sign = glyphs.level(Level.NORMAL if is_fine else Level.WARNING)
+        names = list(dict.fromkeys(nodes))
+        count = f" ({len(nodes)} runs)" if len(nodes) != len(names) else ""
+        rows.append(
+            (Span(f" {sign} ", tone), Span(f"{fold(names)}{count}", Tone.STRONG), Span(f"  {words or status}", tone))
+        )
+    return rows
+
+
+def run_rows(run: ProbeRun, now_wall: float, cells: int, glyphs: Glyphs) -> list[Row]:
+    """Return what `probe run` prints: the results, one after the other, and how they went where there are many."""
+    rows: list[Row] = []
+    if len(run.results) > 1:
+        rows += summary_rows(run.results, glyphs)
+    for result in run.results:
+        if len(run.results) == 1 or result.sections:
+            if rows:
+                rows.append(())
+            rows += result_rows(result, now_wall, cells, glyphs)
+    return rows
+
+
+def probe_json(probe: OnDemand) -> dict[str, Any]:
+    """Return a probe as it stands in the document of `probe list --json`."""
+    return {
+        "id": probe.id,
+        "title": probe.title,
+        "summary": probe.summary,
+        "target": probe.target,
+        "whole": probe.whole,
+        "tool": probe.tool,
+        "seconds": probe.seconds,
+        "limit_s": probe.limit_s,
+        "disturbs": probe.disturbs,
+        "loads_gpu": probe.loads_gpu,
+        "root": probe.root,
+    }
+
+
+def run_json(run: ProbeRun, *, dry_run: bool) -> dict[str, Any]:
+    """Return the document of `probe run --json`."""
+    preview = run.preview
+    steps = [
+        {
+            "node": step.aim.node,
+            "place": step.aim.place,
+            "arguments": list(step.aim.arguments),
+            "sudo": step.sudo,
+            "refused": step.refusal.words if step.refusal else None,
+            "can_force": step.refusal.can_force if step.refusal else None,
+        }
+        for step in preview.steps
+    ]
+    return {
+        "schema": "stethoscope.probe_run/1",
+        "probe": probe_json(preview.probe),
+        "script": preview.commands,
+        "sha256": preview.sha256,
+        "dry_run": dry_run,
+        "steps": steps,
+        "results": [result_json(result) for result in run.results],
+        "summary": {
+            "runs": len(run.results),
+            "answered": sum(answered(result) for result in run.results),
+            "critical": sum(item.level == "critical" for result in run.results for item in result.items),
+            "warnings": sum(item.level == "warning" for result in run.results for item in result.items),
+        },
+    }
