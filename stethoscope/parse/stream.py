@@ -206,8 +206,9 @@ def _check_part(part: wire.Part) -> None:
     for named, limit, what in limits:
         if len(named) > limit:
             raise ParseError(f"{len(named):,} {what} in one part")
-    texts = chain(part.files.values(), *((ran.out, ran.err) for ran in part.ran.values()))
-    if sum(map(len, chain(part.files, part.ran, texts))) > MAX_TEXT:
+    size = sum(len(path) + len(text) for path, text in part.files.items())
+    size += sum(len(ran.out) + len(ran.err) for ran in part.ran.values())
+    if size > MAX_TEXT:
         raise ParseError("more text in one part than any node has")
     part.files = {_path(path): _text(text) for path, text in part.files.items()}
     part.failed = {_path(path): word if word in WIRE_REASONS else _ERROR for path, word in part.failed.items()}
@@ -240,7 +241,7 @@ def _ran(ran: wire.Ran) -> wire.Ran:
 def _check_lists(part: wire.Part) -> None:
     _check_names(part.gpu, "gpu")
     _check_names(part.links, "links")
-    if any(len(row) > MAX_GPUS for row in chain(part.gpu.values(), part.links.values())):
+    if any(len(row) > MAX_GPUS for row in part.gpu.values()) or any(len(row) > MAX_GPUS for row in part.links.values()):
         raise ParseError("values of too many GPUs")
     links = list(chain.from_iterable(part.links.values()))
     if any(len(row) > MAX_LINKS for row in links):

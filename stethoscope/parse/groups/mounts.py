@@ -21,16 +21,21 @@ if TYPE_CHECKING:
     from stethoscope.model.wire import Cell
 
 _REMOTE = frozenset({"nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "wekafs", "panfs", "cifs", "smb3"})
+_DATA = re.compile(
+    r"ext[234]|xfs|btrfs|zfs|f2fs|jfs|bcachefs|ntfs3?|exfat|vfat|nfs4?|lustre|gpfs|beegfs|ceph|wekafs|panfs|cifs|smb3|9p"
+    r"|virtiofs|fuseblk|fuse\.\S+",
+    re.ASCII,
+)
+"""What holds data; the rest is of the kernel, or read-only by its nature."""
 _NOT_DATA = frozenset(
-    {"squashfs", "iso9660", "cramfs", "erofs", "autofs", "overlay", "tmpfs", "fuse.lxcfs", "fuse.portal"}
-    | {"fuse.gvfsd-fuse", "fuse.snapfuse", "fuse.squashfuse", "fuse.squashfuse_ll", "fuse.fuse-overlayfs", "fusectl"}
-)  # fmt: skip
-"""What is mounted and holds no data of its own, or is read-only by its nature."""
-_OF_CONTAINERS = (
-    "/var/lib/kubelet/", "/var/lib/docker/", "/var/lib/containers/", "/var/lib/containerd/", "/run/", "/var/run/",
-    "/var/snap/", "/snap/", "/proc/", "/sys/",
-)  # fmt: skip
-"""What is mounted here comes and goes with containers and sessions, and is mounted somewhere else as well."""
+    {"fuse.lxcfs", "fuse.portal", "fuse.gvfsd-fuse", "fuse.snapfuse", "fuse.squashfuse", "fuse.squashfuse_ll"}
+    | {"fuse.fuse-overlayfs"}
+)
+"""Views of something else."""
+_PASSING = ("/var/lib/kubelet/", "/run/", "/var/run/", "/var/snap/", "/snap/", "/proc/", "/sys/")
+"""What is mounted here comes and goes with pods and sessions."""
+_OF_CONTAINERS = ("/var/lib/docker/", "/var/lib/containers/", "/var/lib/containerd/")
+"""What is mounted here is a part of what is mounted elsewhere, unless it is the root of a device."""
 _OCTAL = re.compile(r"\\([0-7]{3})", re.ASCII)
 _DF = re.compile(r"(\S.*?) +(\S+) +(-|\d+) +(-|\d+) +(-|-?\d+) +(-|\d+%) +(/.*)", re.ASCII)
 _COMPLAINT = re.compile(r"df: ['‘`]?(/.*?)['’]?: (.+)")
@@ -55,6 +60,8 @@ class _Mount:
     kind: str
     source: str
     readonly: bool
+    root: str
+    """What of the file system is mounted: more than `/` is a part that is shown a second time."""
 
     @property
     def remote(self) -> bool:
@@ -129,7 +136,9 @@ def _chosen(text: str) -> list[_Mount]:
     found: dict[str, _Mount] = {}
     for entry in text.split("\n"):
         mount = _mount(entry)
-        if mount is None or mount.point.startswith(_OF_CONTAINERS):
+        if mount is None or mount.point.startswith(_PASSING):
+            continue
+        if mount.root != "/" and mount.point.startswith(_OF_CONTAINERS):
             continue
         # What is mounted later on the same point hides what was there before.
         key = mount.point if mount.remote or not mount.source else f"{mount.kind} {mount.source}"
@@ -144,10 +153,10 @@ def _mount(entry: str) -> _Mount | None:
     """Return a line of mountinfo; the optional fields before the dash can be any number."""
     left, dash, right = entry.partition(" - ")
     head, tail = left.split(), right.split(" ")
-    if not dash or len(head) < 6 or len(tail) < 3 or tail[0] in _NOT_DATA:
+    if not dash or len(head) < 6 or len(tail) < 3 or tail[0] in _NOT_DATA or not _DATA.fullmatch(tail[0]):
         return None
     readonly = "ro" in head[5].split(",") or "ro" in tail[2].split(",")
-    return _Mount(_unescaped(head[4]), tail[0], _unescaped(tail[1]), readonly)
+    return _Mount(_unescaped(head[4]), tail[0], _unescaped(tail[1]), readonly, head[3])
 
 
 def _unescaped(text: str) -> str:

@@ -105,8 +105,10 @@ def _document(text: str, exit: int, err: str) -> dict[str, Any]:  # noqa: A002  
         if known:
             raise ToolError("truncated", "the output of smartctl ends in its middle") from None
         raise without_values(text, exit=exit, err=err, tool=TOOL) from None
-    if not isinstance(document, dict) or not isinstance(document.get("smartctl"), dict):
+    if not isinstance(document, dict) or not document.keys() & {"smartctl", "smart_status", _LOG}:
         raise ToolError("not_this_tool", "this JSON is not what smartctl prints")
+    if "devices" in document:
+        raise ToolError("not_this_tool", "this is smartctl's list of disks, not what it says of one")
     return document
 
 
@@ -132,7 +134,7 @@ def _identity(document: dict[str, Any]) -> Iterator[Item]:
         capacity = _number(document, "nvme_total_capacity")
     if capacity:
         yield Item("", "capacity", capacity, "bytes")
-    status = _number(document["smartctl"], "exit_status")
+    status = _number(document.get("smartctl"), "exit_status")
     if status is not None:
         level = "critical" if int(status) & _FAILING else "warning" if int(status) & _PREFAIL else ""
         yield Item("", "exit_status", status, "bits", level)
@@ -234,7 +236,8 @@ def _scsi(document: dict[str, Any]) -> Iterator[Item]:
 
 def _remarks(document: dict[str, Any]) -> Iterator[str]:
     """Yield what smartctl says itself: its messages, a failed verdict, errors and failed tests in the disk's logs."""
-    messages = document["smartctl"].get("messages")
+    head = document.get("smartctl")
+    messages = head.get("messages") if isinstance(head, dict) else None
     for message in messages if isinstance(messages, list) else ():
         if isinstance(message, dict) and message.get("string"):
             yield clean(str(message["string"]).strip(), 200)
