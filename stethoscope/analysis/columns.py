@@ -1,17 +1,23 @@
-"""The columns of one scope while they are being filled: what model.fleet.Table is a picture of."""
+"""The columns of one scope while they are being filled: what model.fleet.Table is a picture of.
+
+Metrics come in frames (group ""), or in the parts of one group: only what brings a metric reads it, finds it
+unsupported, or takes it for unchanged.
+"""
 
 from __future__ import annotations
 
-from collections import deque
+from dataclasses import dataclass
 from itertools import chain
-from sys import getrefcount
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stethoscope.analysis.cells import NUMBERS, UNCHANGED, codes_of, grid_of, numbers_of, rows_of
 from stethoscope.analysis.counters import CounterRules, step
+from stethoscope.analysis.derive import DERIVED
+from stethoscope.analysis.pictures import Pictures
 from stethoscope.model.fleet import Table
-from stethoscope.model.metric import WIRE_REASONS, Kind, Reason
+from stethoscope.model.metric import DEVICE_SCOPES, Kind, Reason, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -20,57 +26,85 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from stethoscope.model.fleet import Codes, Floats, Totals
-    from stethoscope.model.metric import Metric, Scope
+    from stethoscope.model.metric import Metric
     from stethoscope.model.wire import Cell
 
-_NUMBERS = {int, float}
-_UNCHANGED = 255
-"""Beside the codes of Reason: the cell says nothing new."""
+PICTURE_S = 2.0
+"""Rows of devices that come in parts are pictured again after this time, unless all that came is asked for."""
 _NEVER = -np.inf
-_PICTURES = 3
-"""Pictures whose memory is kept for the next ones."""
-_UNSEEN = 3
-"""References to an array that only its list, a loop and the counting itself know of; a view of it is one more."""
 _COUNTING = [int(reason) for reason in (Reason.PRESENT, Reason.ONE_READING, Reason.RESET, Reason.SATURATED)]
-_PRESENT, _SATURATED = int(Reason.PRESENT), int(Reason.SATURATED)
+_PRESENT, _SATURATED, _UNSUPPORTED = (int(reason) for reason in (Reason.PRESENT, Reason.SATURATED, Reason.UNSUPPORTED))
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The metrics of a table that come together."""
+
+    columns: Mapping[str, int]
+    counters: slice
+    rules: CounterRules
 
 
 class Columns:
     """Values, reasons and counters of all rows of one scope.
 
-    The counters are the first metrics, so that their rates are one slice of the values.
+    The counters are the first metrics, those of frames before those of each group, so that the rates of a group are one
+    slice of the values.
     """
 
     def __init__(self, scope: Scope, catalogue: Mapping[str, Metric], rows: int = 0) -> None:
         """Make room for `rows` rows, all of them waiting."""
         metrics = [metric for metric in catalogue.values() if metric.scope is scope]
-        counters = [metric for metric in metrics if metric.kind is Kind.COUNTER]
+        counters = sorted((m for m in metrics if m.kind is Kind.COUNTER), key=lambda metric: metric.group)
         self.scope = scope
         self.metrics = tuple(m.id for m in (*counters, *(m for m in metrics if m.kind is not Kind.COUNTER)))
         self.counters = tuple(metric.id for metric in counters)
         self.index = {metric: column for column, metric in enumerate(self.metrics)}
         self.counter_index = {metric: column for column, metric in enumerate(self.counters)}
-        self.rules = CounterRules.of(counters)
         self.rows = 0
         self.dirty = True
+        """Values or reasons changed since the last picture, and ..."""
+        self._counted = True
+        """... so did totals."""
+        self._rows_changed = False
+        """A row of the last picture stands for another device now."""
         self._from_probe = {m.id: self.index[m.id] for m in metrics if m.tier != "console"}
+        self._in_parts = [self.index[m.id] for m in metrics if m.group]
+        self._groups = {group: self._group(group, metrics, counters) for group in {"", *(m.group for m in metrics)}}
+        self._frames = self._groups[""]
+        self.is_lean = scope in DEVICE_SCOPES
+        """Its rows come in parts: pictures are rare, and cover rows that are not in use yet."""
         self._table: Table | None = None
-        self._pictures: dict[str, deque[npt.NDArray[Any]]] = {}
+        self._pictures = Pictures(2 if self.is_lean else 3)
+        self._version = 0
+        self._pictured_mono, self._pictured_rows = -np.inf, 0
         self._allocate(0)
         self.add(rows)
+
+    def _group(self, group: str, metrics: Sequence[Metric], counters: Sequence[Metric]) -> _Group:
+        given = [m for m in metrics if m.group == group and m.tier != "console" and m.id not in DERIVED]
+        own = [number for number, metric in enumerate(counters) if metric.group == group]
+        span = slice(own[0], own[-1] + 1) if own else slice(0, 0)
+        return _Group({m.id: self.index[m.id] for m in given}, span, CounterRules.of(counters[span]))
+
+    @property
+    def groups(self) -> Iterable[str]:
+        """Return the groups whose parts bring metrics of this table."""
+        return (group for group, known in self._groups.items() if group and known.columns)
 
     def _allocate(self, capacity: int) -> None:
         wide, narrow = len(self.metrics), len(self.counters)
         former = self._arrays() if self.rows else ()
-        self.values: Floats = np.full((wide, capacity), np.nan)
+        # Of the many links seven digits are enough: a state, a speed, errors a second.
+        self.values = np.full((wide, capacity), np.nan, np.float32 if self.scope is Scope.NVLINK else np.float64)
         self.reasons: Codes = np.full((wide, capacity), Reason.WAITING, np.uint8)
         self.totals: Totals = np.zeros((narrow, capacity), np.uint64)
         self.total_reasons: Codes = np.full((narrow, capacity), Reason.WAITING, np.uint8)
         self.since_first: Totals = np.zeros((narrow, capacity), np.uint64)
         self.since: Floats = np.full((narrow, capacity), _NEVER)
         """Node's monotonic seconds of the reading that the next rate starts from, as counters.step wants them."""
-        self.carry: Totals = np.zeros((narrow, capacity), np.uint64)
-        """What was counted since that reading, in intervals too short for a rate of their own."""
+        self.carry: Totals = np.zeros((self._frames.counters.stop, capacity), np.uint64)
+        """What was counted since that reading, in intervals between frames too short for a rate of their own."""
         self.first_at: Floats = np.full(capacity, np.nan)
         for array, before in zip(self._arrays(), former, strict=False):
             array[..., : self.rows] = before[..., : self.rows]
@@ -83,9 +117,9 @@ class Columns:
         """Return the first of `rows` new rows."""
         first, capacity = self.rows, self.first_at.size
         if first + rows > capacity:
-            self._allocate(max(first + rows, 2 * capacity))
+            self._allocate(max(first + rows, capacity + capacity // 4 if self.is_lean else 2 * capacity))
         self.rows += rows
-        self.dirty = True
+        self.dirty = self._counted = True
         return first
 
     def move(self, first: int, count: int, room: int) -> int:
@@ -108,16 +142,38 @@ class Columns:
         self.since[:, at] = _NEVER
         self.carry[:, at] = 0
         self.first_at[at] = np.nan
-        self.dirty = True
+        self.dirty = self._counted = True
+        self._rows_changed |= bool(at) and min(at) < self._pictured_rows
 
     def mark(self, rows: Sequence[int] | slice, reason: Reason) -> None:
         """Say why the probe gives no value for `rows`; what was counted so far is kept for when it does again."""
-        columns = [*self._from_probe.values()]
-        at = np.arange(self.rows)[rows] if isinstance(rows, slice) else np.array(rows, np.intp)
-        self.values[_grid(columns, at)] = np.nan
-        self.reasons[_grid(columns, at)] = reason
+        at = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else np.array(rows, np.intp)
+        if not at.size:
+            return
+        cells = grid_of([*self._from_probe.values()], at)
+        self.values[cells] = np.nan
+        self.reasons[cells] = reason
         self.total_reasons[:, at] = reason
-        self.dirty = True
+        self.dirty = self._counted = True
+
+    def await_parts(self, rows: slice) -> None:
+        """Say that what comes in parts is on its way again where it could not be reached."""
+        for columns, reasons in (
+            (self._in_parts, self.reasons),
+            ([*range(self.carry.shape[0], len(self.counters))], self.total_reasons),
+        ):
+            if columns:
+                cells = grid_of(columns, np.arange(rows.start, rows.stop))
+                reasons[cells] = np.where(reasons[cells] == Reason.UNREACHABLE, Reason.WAITING, reasons[cells])
+        self.dirty = self._counted = True
+
+    def began(self, first: int, count: int, wall: float) -> None:
+        """Note when the first reading of rows came, where none came before."""
+        first_at = self.first_at[first : first + count]
+        new = np.isnan(first_at)
+        if new.any():
+            first_at[new] = wall
+            self._counted = True
 
     def restart(self, first: int, count: int, *, keep_totals: bool) -> None:
         """Let the next reading give no rate; without `keep_totals` it does not even tell what was counted since."""
@@ -136,13 +192,17 @@ class Columns:
         *,
         full: bool,
         complete: bool,
+        group: str = "",
     ) -> tuple[bool, int]:
-        """Take the lists of one line into the block `first` .. `first + count`.
+        """Take the lists of one line, a frame or a part of `group`, into the block `first` .. `first + count`.
 
-        `order` says which row of the block each position of a list is for, None when they are alike. `complete` tells
-        that what is not given has not changed since the line before. Returns whether anything changed, and how many
-        lists were dropped because of their length.
+        `order` says which row of the block each position of a list is for, None when they are alike. `full` tells that
+        what is not given the node does not have; `complete` that what is not given has not changed since the line
+        before. Returns whether anything changed, and how many lists were dropped because of their length.
         """
+        of = self._groups.get(group)
+        if of is None:
+            return False, 0
         length = count if order is None else len(order)
         columns: list[int] = []
         lists: list[Sequence[Cell]] = []
@@ -150,7 +210,7 @@ class Columns:
         counter_lists: list[Sequence[Cell]] = []
         dropped, narrow = 0, len(self.counters)
         for metric, cells in part.items():
-            column = self._from_probe.get(metric)
+            column = of.columns.get(metric)
             if column is None:
                 continue
             if len(cells) != length:
@@ -161,18 +221,21 @@ class Columns:
             else:
                 columns.append(column)
                 lists.append(cells)
+        changed = counted = False
         if columns and length:
-            self._put_gauges(first, count, order, columns, lists, full=full)
+            changed = self._put_gauges(first, count, order, columns, lists, full=full)
         if full and length:
-            self._unsupported(first, count, order, {*columns, *counter_columns})
-        moved = False
-        if narrow and count and (counter_columns or complete):
-            moved = self._put_counters(
-                first, count, order, counter_columns, counter_lists, mono, full=full, complete=complete
+            counted = self.lack(rows_of(first, count, order), {*columns, *counter_columns}, group)
+        if of.counters.stop and count and (counter_columns or complete):
+            counted |= self._put_counters(
+                of, first, count, order, counter_columns, counter_lists, mono, full=full, complete=complete
             )
-        changed = bool(columns or counter_columns or full or moved)
-        self.dirty |= changed
-        return changed, dropped
+        if not group:
+            counted |= bool(counter_columns or full)
+            changed |= bool(columns)
+        self._counted |= counted
+        self.dirty |= changed or counted
+        return changed or counted, dropped
 
     def _put_gauges(
         self,
@@ -183,43 +246,52 @@ class Columns:
         lists: list[Sequence[Cell]],
         *,
         full: bool,
-    ) -> None:
+    ) -> bool:
         flat = list(chain.from_iterable(lists))
         rows = slice(first, first + count)
         kinds = set(map(type, flat))
-        if order is None and str not in kinds and (kinds <= _NUMBERS or not full):
+        if order is None and str not in kinds and (kinds <= NUMBERS or not full):
             # Indexing a view of the block with an array costs a third of indexing the table with a list and a slice.
             at = np.array(columns, np.intp)
             values, reasons = self.values[:, rows], self.reasons[:, rows]
-            cells = np.array(flat, np.float64).reshape(len(columns), count)
-            if kinds <= _NUMBERS:
+            cells = np.array(flat, self.values.dtype).reshape(len(columns), count)
+            if kinds <= NUMBERS:
+                if self.is_lean and (values[at] == cells).all() and not reasons[at].any():
+                    return False
                 values[at], reasons[at] = cells, _PRESENT
             else:
                 said = cells == cells  # null has become NaN, which no number can be
                 values[at], reasons[at] = np.where(said, cells, values[at]), np.where(said, _PRESENT, reasons[at])
-            return
-        numbers, codes = _numbers(flat), _codes(flat, full=full)
+            return True
         shape = (len(columns), len(flat) // len(columns))
-        grid = _grid(columns, _rows(first, count, order))
-        given = codes.reshape(shape)
-        said = given != _UNCHANGED
-        self.values[grid] = np.where(said, np.array(numbers, np.float64).reshape(shape), self.values[grid])
+        numbers = np.array(numbers_of(flat), self.values.dtype).reshape(shape)
+        given = codes_of(flat, full=full).reshape(shape)
+        grid = grid_of(columns, rows_of(first, count, order))
+        said = given != UNCHANGED
+        if self.is_lean and (~said | ((self.reasons[grid] == given) & (given | (self.values[grid] == numbers)))).all():
+            return False
+        self.values[grid] = np.where(said, numbers, self.values[grid])
         self.reasons[grid] = np.where(said, given, self.reasons[grid])
+        return True
 
-    def _unsupported(self, first: int, count: int, order: Sequence[int] | None, given: set[int]) -> None:
-        """A full line names every value that the node can give: the others it does not have."""
-        silent = [column for column in self._from_probe.values() if column not in given]
-        if not silent:
-            return
-        rows = _rows(first, count, order)
-        self.values[_grid(silent, rows)] = np.nan
-        self.reasons[_grid(silent, rows)] = Reason.UNSUPPORTED
+    def lack(self, rows: npt.NDArray[np.intp], given: set[int], group: str) -> bool:
+        """Take that a line names every value of its group which the node can give: the others, columns that are not
+        `given`, it does not have. Tell whether that is new."""
+        of = self._groups[group]
+        silent = [column for column in of.columns.values() if column not in given]
+        cells = grid_of(silent, rows)
+        if not silent or (self.reasons[cells] == _UNSUPPORTED).all():
+            return False
+        self.values[cells] = np.nan
+        self.reasons[cells] = _UNSUPPORTED
         counters = [column for column in silent if column < len(self.counters)]
         if counters:
-            self.total_reasons[_grid(counters, rows)] = Reason.UNSUPPORTED
+            self.total_reasons[grid_of(counters, rows)] = _UNSUPPORTED
+        return True
 
     def _put_counters(
         self,
+        of: _Group,
         first: int,
         count: int,
         order: Sequence[int] | None,
@@ -230,27 +302,32 @@ class Columns:
         full: bool,
         complete: bool,
     ) -> bool:
-        rows = slice(first, first + count)
-        total_reasons = self.total_reasons[:, rows]
-        values, since = self.values[: len(self.counters), rows], self.since[:, rows]
-        before = self.totals[:, rows]
+        rows, span = slice(first, first + count), of.counters
+        total_reasons = self.total_reasons[span, rows]
+        values, since = self.values[span, rows], self.since[span, rows]
+        before = self.totals[span, rows]
         read = total_reasons == _PRESENT if complete and not full else np.zeros(before.shape, np.bool_)
-        reasons, carry = self.reasons[: len(self.counters), rows], self.carry[:, rows]
-        if not columns and not carry.any() and (~read | (values == 0) | (reasons == _SATURATED)).all():
+        reasons = self.reasons[span, rows]
+        carry = self.carry[:, rows] if of is self._frames else None
+        resting = (values == 0) | (reasons == _SATURATED)
+        if not columns and (carry is None or not carry.any()) and (~read | resting).all():
             # Nothing moves and nothing moved: the interval has passed, the rates stay as they are.
             np.copyto(since, mono, where=read)
             return False
         now = before.copy()
         if columns:
             flat = list(chain.from_iterable(lists))
+            at = np.array(columns, np.intp) - span.start
             if order is None and set(map(type, flat)) == {int} and min(flat) >= 0:  # type: ignore[type-var, operator]
-                at = np.array(columns, np.intp)
                 now[at] = np.array(flat, np.uint64).reshape(len(columns), count)
+                if carry is None and resting[at].all() and (now[at] == before[at]).all():
+                    since[at] = np.where(mono - since[at] > 0, mono, since[at])
+                    return False
                 total_reasons[at] = _PRESENT
                 read[at] = True
             else:
-                self._put_totals(first, count, order, columns, flat, now, read, full=full)
-        result = step(self.rules, before, now, since, mono, carry)
+                self._put_totals(first, count, order, columns, at, flat, now, read, full=full)
+        result = step(of.rules, before, now, since, mono, np.uint64(0) if carry is None else carry)
         timed = result.timed
         timed &= read
         if np.count_nonzero(timed) < np.count_nonzero(read):
@@ -258,11 +335,14 @@ class Columns:
             reasons[read & ~timed & ~np.isin(reasons, _COUNTING)] = Reason.ONE_READING
         np.copyto(values, result.rates, where=timed)
         np.copyto(reasons, result.reasons, where=timed)
-        np.add(self.since_first[:, rows], result.increments, out=self.since_first[:, rows], where=read)
-        np.copyto(before, now, where=read)
+        # A part that comes just behind another one is passed over: the next one covers both intervals.
+        kept = timed if carry is None else read
+        np.add(self.since_first[span, rows], result.increments, out=self.since_first[span, rows], where=kept)
+        np.copyto(before, now, where=kept)
         np.copyto(since, mono, where=timed)
-        np.add(carry, result.increments, out=carry, where=read)
-        np.copyto(carry, np.uint64(0), where=timed)
+        if carry is not None:
+            np.add(carry, result.increments, out=carry, where=read)
+            np.copyto(carry, np.uint64(0), where=timed)
         return True
 
     def _put_totals(
@@ -271,86 +351,67 @@ class Columns:
         count: int,
         order: Sequence[int] | None,
         columns: list[int],
+        within: npt.NDArray[np.intp],
         flat: list[Cell],
         now: Totals,
         read: npt.NDArray[np.bool_],
         *,
         full: bool,
     ) -> None:
-        """Set `now` and `read` for a list that holds words or nulls; a total is a whole number that is not negative."""
+        """Set `now` and `read`, in which `columns` are the rows `within`, for lists with words or nulls; a total is a whole
+        number that is not negative."""
         whole = [cell if isinstance(cell, int) and cell >= 0 else 0 for cell in flat]
-        codes = _codes(flat, full=full)
+        codes = codes_of(flat, full=full)
         for number, cell in enumerate(flat):
             if (isinstance(cell, int) and cell < 0) or isinstance(cell, float):
                 codes[number] = Reason.ERROR
         shape = (len(columns), len(flat) // len(columns))
         given = codes.reshape(shape)
-        at = _grid(columns, _rows(0, count, order))
-        is_total, is_word = given == Reason.PRESENT, (given != Reason.PRESENT) & (given != _UNCHANGED)
+        at = within[:, None], rows_of(0, count, order)[None, :]
+        is_total, is_word = given == Reason.PRESENT, (given != Reason.PRESENT) & (given != UNCHANGED)
         now[at] = np.where(is_total, np.array(whole, np.uint64).reshape(shape), now[at])
-        read[at] = np.where(given == _UNCHANGED, read[at], is_total)
-        absolute = _grid(columns, _rows(first, count, order))
+        read[at] = np.where(given == UNCHANGED, read[at], is_total)
+        absolute = grid_of(columns, rows_of(first, count, order))
         self.values[absolute] = np.where(is_word, np.nan, self.values[absolute])
         for reasons in (self.reasons, self.total_reasons):
             reasons[absolute] = np.where(is_word, given, reasons[absolute])
         self.total_reasons[absolute] = np.where(is_total, Reason.PRESENT, self.total_reasons[absolute])
 
-    def table(self) -> Table:
-        """Return a picture of all rows that does not change any more; the last one when nothing changed."""
-        if self._table is None or self.dirty:
-            self._table = None
-            self._table = Table(
-                self.scope,
-                self.metrics,
-                self._picture("values", self.values),
-                self._picture("reasons", self.reasons),
-                self.counters,
-                self._picture("totals", self.totals),
-                self._picture("total_reasons", self.total_reasons),
-                self._picture("since_first", self.since_first),
-                self._picture("first_at", self.first_at),
-                self.index,
-                self.counter_index,
-            )
-            self.dirty = False
+    def table(self, mono: float = np.inf, *, latest: bool = True) -> Table:
+        """Return a picture of all rows that does not change any more; the last one when nothing changed, or when it is
+        of rare rows, not old at `mono`, and need not be the `latest`."""
+        former, rows = self._table, self.first_at.size if self.is_lean else self.rows
+        fits = former is not None and former.first_at.size == rows and not self._rows_changed
+        if former is not None and fits:
+            is_young = self.is_lean and not latest and 0 <= mono - self._pictured_mono < PICTURE_S
+            if is_young or not (self.dirty or self._counted):
+                return former
+        counters = (
+            (former.totals, former.total_reasons, former.since_first, former.first_at)
+            if former is not None and fits and not self._counted
+            else None
+        )
+        self._table = former = None
+        self._version += 1
+        values, reasons = (self._pictures.take(name, getattr(self, name), rows) for name in ("values", "reasons"))
+        totals, total_reasons, since_first, first_at = counters or (
+            self._pictures.take(name, getattr(self, name), rows)
+            for name in ("totals", "total_reasons", "since_first", "first_at")
+        )
+        self._table = Table(
+            self.scope,
+            self.metrics,
+            values,
+            reasons,
+            self.counters,
+            totals,
+            total_reasons,
+            since_first,
+            first_at,
+            self.index,
+            self.counter_index,
+            self._version,
+        )
+        self.dirty = self._counted = self._rows_changed = False
+        self._pictured_mono, self._pictured_rows = mono, self.rows
         return self._table
-
-    def _picture(self, name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return a read-only copy, in the memory of an earlier one that nobody looks at any more if there is one.
-
-        Fresh memory for some megabytes costs several times what the copying does.
-        """
-        pictures = self._pictures.setdefault(name, deque(maxlen=_PICTURES))
-        shape = (*array.shape[:-1], self.rows)
-        for picture in pictures:
-            if picture.shape == shape and getrefcount(picture) <= _UNSEEN:
-                picture.setflags(write=True)
-                break
-        else:
-            picture = np.empty(shape, array.dtype)
-            pictures.append(picture)
-        np.copyto(picture, array[..., : self.rows])
-        picture.setflags(write=False)
-        return picture
-
-
-def _rows(first: int, count: int, order: Sequence[int] | None) -> npt.NDArray[np.intp]:
-    return np.arange(first, first + count) if order is None else np.array(order, np.intp) + first
-
-
-def _grid(columns: list[int], rows: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    return np.array(columns, np.intp)[:, None], rows[None, :]
-
-
-def _numbers(flat: list[Cell]) -> list[float]:
-    return [float(cell) if isinstance(cell, int | float) else np.nan for cell in flat]
-
-
-def _codes(flat: list[Cell], *, full: bool) -> Codes:
-    """Return the reason of each cell; null is an error in a full line and "unchanged" in a delta."""
-    null = int(Reason.ERROR) if full else _UNCHANGED
-    codes = [
-        null if cell is None else int(WIRE_REASONS.get(cell, Reason.ERROR)) if isinstance(cell, str) else 0
-        for cell in flat
-    ]
-    return np.array(codes, np.uint8)

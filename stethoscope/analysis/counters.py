@@ -65,7 +65,9 @@ class Step(NamedTuple):
     """Where the interval was long enough for a rate, or there was no interval: elsewhere the last rate stays."""
 
 
-def step(rules: CounterRules, before: Totals, now: Totals, since: Floats, mono: float, carry: Totals) -> Step:
+def step(
+    rules: CounterRules, before: Totals, now: Totals, since: Floats, mono: float, carry: Totals | np.uint64
+) -> Step:
     """Return rates and increments between two readings of a block of counters.
 
     `since` holds the node's monotonic seconds of the reading that the rate starts from: NaN when it gives no rate (the

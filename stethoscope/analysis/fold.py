@@ -2,7 +2,8 @@
 
 A device that was seen once, or that the fleet file expects, never vanishes: while the node does not list it, its row
 says LOST, or what keeps the driver from listing it (`hung`, or an error). Values of a node whose link is lost are
-UNREACHABLE; those of a node that is merely silent stay and grow old.
+UNREACHABLE; those of a node that is merely silent stay and grow old. What is read rarely comes in parts
+(`analysis.parts`), and frames neither read nor change it.
 """
 
 from __future__ import annotations
@@ -15,17 +16,20 @@ from stethoscope.analysis.columns import Columns
 from stethoscope.analysis.events import EventLog
 from stethoscope.analysis.inventory import merge_gpus, merge_ports
 from stethoscope.analysis.node_state import NodeState, gone_reason, kernel_log_reason
+from stethoscope.analysis.parts import Parts
 from stethoscope.model import wire
 from stethoscope.model.event import LogEvent
 from stethoscope.model.fleet import FleetSnapshot
 from stethoscope.model.frame import LinkState
-from stethoscope.model.metric import Reason, Scope
+from stethoscope.model.metric import DEVICE_SCOPES, Reason, Scope
 from stethoscope.parse.kernel import find_xid
+from stethoscope.parse.parts import read_part
 from stethoscope.parse.pci import slot_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from stethoscope.model.facts import Facts
     from stethoscope.model.frame import Frame, Link
     from stethoscope.model.metric import Metric
     from stethoscope.model.nodespec import NodeSpec
@@ -33,6 +37,8 @@ if TYPE_CHECKING:
 
 _ASK_AGAIN = 5
 """Deltas to wait for a full frame before it is asked for again."""
+_OF_FRAMES = 3
+"""Scopes whose rows come in frames: node, GPU and port."""
 _ROOM = 8
 """A block that must grow grows to a multiple of this many rows."""
 
@@ -54,7 +60,9 @@ class FleetState:
             Scope.NODE: Columns(Scope.NODE, catalogue, count),
             Scope.GPU: Columns(Scope.GPU, catalogue),
             Scope.PORT: Columns(Scope.PORT, catalogue),
+            **{scope: Columns(scope, catalogue) for scope in DEVICE_SCOPES},
         }
+        self._parts = Parts(self.tables, self._place)
         self._frame_mono = np.full(count, np.nan)
         self._live = np.zeros(count)
         self._pending = np.ones(count, np.bool_)
@@ -63,6 +71,7 @@ class FleetState:
         self._reachable = self.tables[Scope.NODE].index.get("node_reachable")
         self._age = self.tables[Scope.NODE].index.get("node_data_age")
         self._xids = self.tables[Scope.GPU].index.get("gpu_xid_events")
+        self._machine_checks = self.tables[Scope.NODE].index.get("mce_events")
 
     def apply(self, frame: Frame, message: wire.Message) -> None:
         """Take one message of a node; KeyError for a node that is not of this fleet."""
@@ -72,6 +81,11 @@ class FleetState:
                 self._delta(node, frame, message)
             case wire.Full():
                 self._full(node, frame, message)
+            case wire.Part():
+                # A part stands for itself: a recording may give it behind later lines.
+                if message.seq > node.seq:
+                    node.follows(message.seq)
+                self.take_facts(frame, message.mono, read_part(message), every_s=message.s)
             case wire.Hello():
                 self._hello(node, message)
             case wire.Event():
@@ -80,6 +94,15 @@ class FleetState:
             case wire.Result() | wire.Bye():
                 node.follows(message.seq)
         if node.seen_full and not node.complete:
+            self._ask(node)
+
+    def take_facts(self, frame: Frame, mono: float, facts: Facts, *, every_s: float = 30.0) -> None:
+        """Take what a part of a node says, read at `mono` of the node's clock; KeyError for a node that is not of this
+        fleet."""
+        node = self.nodes[self._by_name[frame.node]]
+        if not node.seen_full or not self._parts.take(node, frame, mono, facts, every_s):
+            # Lists mean nothing before the inventory, and "nothing has changed" nothing behind a gap.
+            node.bad_line()
             self._ask(node)
 
     @property
@@ -102,9 +125,9 @@ class FleetState:
             return
         node.complete = False
         node.cut_off = True
-        for scope, first, count in self._blocks(node):
+        for scope, first, count in self._parts.blocks(node):
             self.tables[scope].mark(slice(first, first + count), Reason.UNREACHABLE)
-        self._count_xids(node)
+        self._count_log(node)
 
     def set_scheduler(self, reading: SchedulerReading) -> None:
         """Take what the scheduler says; a look that failed changes only the note."""
@@ -124,28 +147,23 @@ class FleetState:
         self._requests.clear()
         return names
 
-    def snapshot(self, wall: float, mono: float) -> FleetSnapshot:
-        """Return the state at `wall` / `mono` (console's clocks); arrays that did not change are those of the last."""
+    def snapshot(self, wall: float, mono: float, *, latest: bool = True) -> FleetSnapshot:
+        """Return the state at `wall` / `mono` (console's clocks); arrays that did not change are those of the last.
+
+        What comes in parts may be two seconds old unless the `latest` is asked for."""
         self._fill_console_columns(mono)
         return FleetSnapshot(
             fleet=self.fleet,
             wall=wall,
             mono=mono,
             nodes=tuple([node.published or node.publish() for node in self.nodes]),
-            tables={scope: columns.table() for scope, columns in self.tables.items()},
+            tables={scope: columns.table(mono, latest=latest) for scope, columns in self.tables.items()},
             catalogue=self.catalogue,
             events=self.events.newest(),
             by_name=self._by_name,
             jobs=self.jobs,
             scheduler_note=self.scheduler_note,
         )
-
-    def _blocks(self, node: NodeState) -> list[tuple[Scope, int, int]]:
-        return [
-            (Scope.NODE, node.index, 1),
-            (Scope.GPU, node.gpu_first, len(node.gpus)),
-            (Scope.PORT, node.port_first, len(node.ports)),
-        ]
 
     def _ask(self, node: NodeState) -> None:
         if node.asked % _ASK_AGAIN == 0:
@@ -154,10 +172,10 @@ class FleetState:
 
     def _hello(self, node: NodeState, hello: wire.Hello) -> None:
         rebooted = bool(hello.boot_id and node.boot_id and hello.boot_id != node.boot_id)
-        for scope, first, count in self._blocks(node):
+        for scope, first, count in self._parts.blocks(node):
             self.tables[scope].restart(first, count, keep_totals=not rebooted)
         node.start(hello, rebooted=rebooted)
-        self._count_xids(node)
+        self._count_log(node)
 
     def _full(self, node: NodeState, frame: Frame, full: wire.Full) -> None:
         node.seq = full.seq
@@ -165,14 +183,17 @@ class FleetState:
         if full.gpus != node.listed_gpus or full.ports != node.listed_ports or not node.seen_full:
             self._take_inventory(node, full)
         node.complete = node.seen_full = True
-        node.cut_off = False
+        if node.cut_off:
+            node.cut_off = False
+            for scope, first, count in self._parts.blocks(node):
+                if count:
+                    self.tables[scope].await_parts(slice(first, first + count))
         node.asked = 0
         self._put(node, frame, full, full=True)
         self._mark_gone(node)
-        self._count_xids(node)
-        for scope, first, count in self._blocks(node):
-            first_at = self.tables[scope].first_at[first : first + count]
-            first_at[np.isnan(first_at)] = frame.received_wall
+        self._count_log(node)
+        for scope, first, count in self._parts.blocks(node)[:_OF_FRAMES]:
+            self.tables[scope].began(first, count, frame.received_wall)
         node.received(frame, full)
         node.touch()
         self._frame_mono[node.index] = frame.received_mono
@@ -190,7 +211,7 @@ class FleetState:
         if delta.notes is not None and delta.notes != node.notes:
             node.notes = delta.notes
             self._mark_gone(node)
-            self._count_xids(node)
+            self._count_log(node)
             changed = True
         node.received(frame, delta)
         if changed:
@@ -263,16 +284,23 @@ class FleetState:
         ago_s = 0.0 if event.at is None else max(0.0, event.wall - event.at)
         at = frame.received_wall - ago_s
         self.events.add(LogEvent(node.name, event.source, event.text, at, event.level, code, pci))
-        if xid is not None:
-            self._count_xids(node)
+        if xid is not None or (kernel and node.count_machine_check(event.text)):
+            self._count_log(node)
         node.touch()
 
-    def _count_xids(self, node: NodeState) -> None:
+    def _count_log(self, node: NodeState) -> None:
+        """Put what was counted in the kernel log of a node."""
+        reason = Reason.UNREACHABLE if node.cut_off else kernel_log_reason(node.notes)
+        if self._machine_checks is not None and node.seen_full:
+            columns = self.tables[Scope.NODE]
+            count = max(node.machine_checks.values())
+            columns.reasons[self._machine_checks, node.index] = reason
+            columns.values[self._machine_checks, node.index] = count if reason is Reason.PRESENT else np.nan
+            columns.dirty = True
         if self._xids is None or node.gpu_first < 0:
             return
         columns = self.tables[Scope.GPU]
         rows = slice(node.gpu_first, node.gpu_first + len(node.gpus))
-        reason = Reason.UNREACHABLE if node.cut_off else kernel_log_reason(node.notes)
         counts = [node.xids.get(slot_of(gpu.pci), 0) if gpu.pci else 0 for gpu in node.gpus]
         columns.reasons[self._xids, rows] = reason
         columns.values[self._xids, rows] = counts if reason is Reason.PRESENT else np.nan

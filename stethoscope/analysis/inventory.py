@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from stethoscope.model.metric import Scope
 from stethoscope.model.wire import GpuIdentity, PortIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_DEVICES = 128
-"""Devices that are kept for one node, those that are gone included."""
+"""Devices of one scope that are kept for one node, those that are gone included."""
+MAX_NVLINKS = 512
+"""The same of NVLinks: 16 GPUs with 18 links each are 288."""
+
+
+def most_of(scope: Scope) -> int:
+    """Return how many devices of `scope` are kept for one node."""
+    return MAX_NVLINKS if scope is Scope.NVLINK else MAX_DEVICES
 
 
 class GpuInventory(NamedTuple):
@@ -29,6 +37,34 @@ class PortInventory(NamedTuple):
     ports: tuple[PortIdentity, ...]
     order: tuple[int, ...]
     new: frozenset[int]
+
+
+class NamedInventory(NamedTuple):
+    """The devices of a node that are known by their names; the fields are those of GpuInventory."""
+
+    names: tuple[str, ...]
+    order: tuple[int, ...]
+    new: frozenset[int]
+
+
+def merge_names(known: Sequence[str], listed: Sequence[str], most: int) -> NamedInventory:
+    """Return the inventory after a part named all devices of a scope, `most` at most and each once; one that is gone
+    keeps its position for as long as there is room."""
+    names, order, new = list(known), list[int](), set[int]()
+    positions = {name: position for position, name in enumerate(known)}
+    named = set(listed)
+    gone = (position for position, name in enumerate(known) if name not in named)
+    for name in listed:
+        position = positions.get(name, -1)
+        if position < 0:
+            position = len(names) if len(names) < most else next(gone)
+            new.add(position)
+            if position == len(names):
+                names.append(name)
+            else:
+                names[position] = name
+        order.append(position)
+    return NamedInventory(tuple(names), tuple(order), frozenset(new))
 
 
 def merge_gpus(known: Sequence[GpuIdentity], listed: Sequence[GpuIdentity], expected: int | None) -> GpuInventory:

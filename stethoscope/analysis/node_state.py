@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stethoscope.model.fleet import Node
@@ -11,26 +12,55 @@ from stethoscope.model.metric import WIRE_REASONS, Reason
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from stethoscope.model.facts import Facts, GpuProcess, Task
+    from stethoscope.model.fleet import PartAge
     from stethoscope.model.frame import Frame
+    from stethoscope.model.metric import Scope
     from stethoscope.model.nodespec import NodeSpec
     from stethoscope.model.scheduler import SchedulerState
     from stethoscope.model.wire import Delta, Full, GpuIdentity, Hello, PortIdentity
 
 _REMEMBERED_LINES = 2_000
 """Kernel lines kept for knowing them again when a new probe reads the same log."""
+MACHINE_CHECKS = ("Machine Check: ", "Machine check events logged")
 _MOST_SLOTS = 512
 """PCI slots whose Xids are counted."""
+
+
+@dataclass(slots=True)
+class Block:
+    """The rows of a node's devices in the table of a scope that comes in parts."""
+
+    first: int = -1
+    room: int = 0
+    names: tuple[str, ...] = ()
+    listed: tuple[str, ...] = ()
+    """Those that the last part named, as it named them, and ..."""
+    order: tuple[int, ...] = ()
+    """... the position of each in `names`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What one group said of a node beside numbers."""
+
+    about: Mapping[tuple[Scope, str], Mapping[str, str]]
+    words: Mapping[str, str]
+    gpu_words: Mapping[str, tuple[str, ...]]
+    notes: Mapping[str, str]
 
 
 class NodeState:
     """One node while its messages come in; `published` is its picture, None when it must be made anew."""
 
     __slots__ = (
-        "asked", "bad_lines", "boot_id", "clock_offset_s", "complete", "cut_off", "frame_mono",
-        "frame_wall", "frames",
-        "gpu_first", "gpu_order", "gpu_room", "gpus", "index", "kernel", "known", "lines", "lines_before", "link",
-        "listed_gpus", "listed_ports", "name", "notes", "port_first", "port_order", "port_room", "ports",
-        "published", "scheduler", "seen_full", "seq", "tick_s", "version", "xids",
+        "about", "asked", "bad_lines", "blocks", "boot_id", "clock_offset_s", "complete", "cut_off",
+        "device_first", "devices", "early",
+        "frame_mono", "frame_wall", "frames", "gpu_first", "gpu_order", "gpu_room", "gpu_words", "gpus", "index",
+        "kernel", "known", "lines", "lines_before", "link", "listed_gpus", "listed_ports", "machine_checks", "name",
+        "notes", "part_mono", "part_notes", "parts", "port_first", "port_order", "port_room", "ports",
+        "processes", "published",
+        "scheduler", "seen_full", "seq", "tasks", "tick_s", "told", "version", "whole", "words", "xids",
     )  # fmt: skip
 
     def __init__(self, index: int, known: NodeSpec) -> None:
@@ -67,6 +97,25 @@ class NodeState:
         self.lines_before: dict[tuple[str, int], None] = {}
         self.published: Node | None = None
         self.scheduler: SchedulerState | None = None
+        self.machine_checks = dict.fromkeys(MACHINE_CHECKS, 0)
+        """Lines in the kernel log of this boot, by what they say."""
+        self.blocks: dict[Scope, Block] = {}
+        self.devices: Mapping[Scope, tuple[str, ...]] = {}
+        self.device_first: Mapping[Scope, int] = {}
+        self.parts: Mapping[str, PartAge] = {}
+        self.part_mono: dict[str, float] = {}
+        """Node's monotonic seconds of the last part of each group in this run of the probe."""
+        self.whole: set[str] = set()
+        """Groups that came whole, and of which no line can have been missed since: `same` has a meaning."""
+        self.early: dict[str, tuple[Frame, float, Facts, float]] = {}
+        """Parts about devices that no part has named yet."""
+        self.told: dict[str, Told] = {}
+        self.about: Mapping[tuple[Scope, str], Mapping[str, str]] = {}
+        self.part_notes: Mapping[str, str] = {}
+        self.words: Mapping[str, str] = {}
+        self.gpu_words: Mapping[str, tuple[str, ...]] = {}
+        self.processes: tuple[GpuProcess, ...] | None = None
+        self.tasks: tuple[Task, ...] | None = None
 
     def touch(self) -> None:
         """Note that something of the node changed."""
@@ -80,11 +129,11 @@ class NodeState:
 
     def follows(self, seq: int) -> bool:
         """Take a sequence number; after a gap the picture is not complete. Return False for a line of the past."""
-        if seq <= self.seq:
-            self.complete = False
-            return False
         if seq != self.seq + 1:
             self.complete = False
+            self.whole.clear()
+        if seq <= self.seq:
+            return False
         self.seq = seq
         return True
 
@@ -93,6 +142,9 @@ class NodeState:
         self.seq = hello.seq
         self.seen_full = self.complete = False
         self.asked = 1
+        self.part_mono.clear()
+        self.whole.clear()
+        self.early.clear()
         self.boot_id = hello.boot_id or self.boot_id
         self.kernel = hello.kernel or self.kernel
         self.tick_s = self.known.tick_s or hello.tick_s
@@ -101,6 +153,7 @@ class NodeState:
             del self.lines_before[next(iter(self.lines_before))]
         if rebooted:
             self.xids.clear()
+            self.machine_checks = dict.fromkeys(MACHINE_CHECKS, 0)
         self.touch()
 
     def received(self, frame: Frame, line: Full | Delta) -> None:
@@ -129,6 +182,30 @@ class NodeState:
         self.xids[pci] = self.xids.get(pci, 0) + 1
         return True
 
+    def hears(self, group: str, told: Told) -> None:
+        """Take what a group says beside numbers, in the place of what it said before."""
+        if self.told.get(group) == told:
+            return
+        self.told[group] = told
+        every = self.told.values()
+        self.about = {device: words for one in every for device, words in one.about.items()}
+        self.words = {id_: word for one in every for id_, word in one.words.items()}
+        self.gpu_words = {id_: words for one in every for id_, words in one.gpu_words.items()}
+        self.part_notes = {key: text for one in every for key, text in one.notes.items()}
+
+    def count_machine_check(self, line: str) -> bool:
+        """Count a kernel line that tells of a machine check exception; False when it does not.
+
+        Its report begins with `mce: [Hardware Error]: CPU 3: Machine Check: 0 Bank 7: ...`, and the lines behind that
+        (TSC, ADDR, PROCESSOR) are of the same one. `Machine check events logged` comes beside it, or in its place where
+        a daemon takes the report.
+        """
+        mark = line.find("[Hardware Error]: ")
+        said = next((words for words in MACHINE_CHECKS if mark >= 0 and words in line[mark:]), None)
+        if said is not None:
+            self.machine_checks[said] += 1
+        return said is not None
+
     def publish(self) -> Node:
         """Return the picture of the node as it stands."""
         self.published = Node(
@@ -141,13 +218,21 @@ class NodeState:
             ports=self.ports,
             gpu_first=self.gpu_first,
             port_first=self.port_first,
+            devices=self.devices,
+            device_first=self.device_first,
+            about=self.about,
+            words=self.words,
+            gpu_words=self.gpu_words,
+            processes=self.processes,
+            tasks=self.tasks,
+            parts=self.parts,
             frame_mono=self.frame_mono,
             frame_wall=self.frame_wall,
             tick_s=self.tick_s,
             clock_offset_s=self.clock_offset_s,
             boot_id=self.boot_id,
             kernel=self.kernel,
-            notes=self.notes,
+            notes={**self.part_notes, **self.notes} if self.part_notes else self.notes,
             frames=self.frames,
             bad_lines=self.bad_lines,
             version=self.version,

@@ -45,12 +45,18 @@ class Table:
     index: Mapping[str, int]
     """Column number of each metric."""
     counter_index: Mapping[str, int]
+    version: int = 0
+    """Another one with each picture of the scope: what has it again is the same table."""
 
     def get(self, metric: str, row: int) -> float | Missing:
         """Return the value of `metric` (for counters, counts per second) at `row`, or why there is none."""
         column = self.index[metric]
         reason = self.reasons[column, row]
-        return float(self.values[column, row]) if reason == Reason.PRESENT else Missing(Reason(int(reason)))
+        if reason != Reason.PRESENT:
+            return Missing(Reason(int(reason)))
+        value = float(self.values[column, row])
+        # Where values are kept short, the digits behind the seventh mean nothing.
+        return value if self.values.itemsize == 8 else float(f"{value:.7g}")
 
     def total(self, metric: str, row: int) -> int | Missing:
         """Return the raw total of a counter at `row`, or why there is none."""
@@ -152,6 +158,22 @@ class FleetSnapshot:
     def node(self, name: str) -> Node:
         """Return the node of that name; KeyError when there is none."""
         return self.nodes[self.by_name[name]]
+
+    def age_s(self, node: Node, metric: str, now_mono: float) -> float | None:
+        """Return the seconds since `metric` was read last on `node` (what did not change was read too), or None when it
+        never was."""
+        group = self.catalogue[metric].group
+        if not group:
+            return node.age_s(now_mono)
+        part = node.parts.get(group)
+        return None if part is None else max(0.0, now_mono - part.mono)
+
+    def is_stale(self, node: Node, metric: str, now_mono: float) -> bool:
+        """Tell whether `metric` was read last longer ago than three of its intervals and a second."""
+        group = self.catalogue[metric].group
+        age = self.age_s(node, metric, now_mono)
+        every_s = node.parts[group].every_s if group in node.parts else node.tick_s
+        return age is not None and age > 3 * every_s + 1
 
     def rows(self, node: Node, scope: Scope) -> range:
         """Return the rows of `node` in the table of `scope`."""

@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from stethoscope.analysis.fold import FleetState
+from stethoscope.analysis.history import History
 from stethoscope.clock import SystemClock
 from stethoscope.parse.stream import ParseError, parse
+from stethoscope.session.mark import MarkKeeper
 from stethoscope.session.memory import MemoryTuning
 from stethoscope.session.ondemand import OnDemandRuns
 from stethoscope.session.scheduler import follow
@@ -26,8 +28,10 @@ if TYPE_CHECKING:
     from stethoscope.model.finding import Finding
     from stethoscope.model.fleet import FleetSnapshot
     from stethoscope.model.frame import Frame, Link
+    from stethoscope.model.mark import Mark
     from stethoscope.model.metric import Metric
     from stethoscope.model.scheduler import SchedulerReading
+    from stethoscope.session.mark import MarkFile
 
 TEND_S = 0.25
 """How often requests for full frames and pushed changes go out."""
@@ -90,15 +94,22 @@ class Session:
         clock: Clock | None = None,
         rules: Rules | None = None,
         taps: Sequence[Tap] = (),
+        *,
+        remember: bool = False,
+        marks: MarkFile | None = None,
     ) -> None:
         """Take where lines come from, what metrics there are, what judges them, and what else gets the lines; `run`
-        starts it."""
+        starts it. `remember` keeps a history; `marks` is where the mark outlives the session."""
         self.source = source
         self.taps = tuple(taps)
         self.clock: Clock = clock or SystemClock()
         self.lost_lines = 0
         """Lines and link states that a defect of ours cost."""
         self.last_defect = ""
+        self.history = History(catalogue)
+        """What values were in the last minutes; empty in a session that does not remember."""
+        self._remember = remember
+        self._marks = MarkKeeper(marks)
         self._state = FleetState(catalogue, source.nodes, source.fleet)
         self._rules = rules
         self._findings: tuple[Finding, ...] = ()
@@ -171,14 +182,29 @@ class Session:
             if 0 <= age_s < (REBUILD_S if self._changed else AGE_S):
                 return self._snapshot
         self._changed = False
-        snapshot = self._state.snapshot(self.clock.wall(), mono)
+        snapshot = self._state.snapshot(self.clock.wall(), mono, latest=latest)
         self._snapshot = replace(
             snapshot,
             findings=self._findings,
             simulated=self.source.simulated,
             read_only=getattr(self.source, "read_only", False),
         )
+        if self._remember:
+            self.history.take(self._snapshot)
         return self._snapshot
+
+    @property
+    def mark(self) -> Mark | None:
+        """Return the mark, None when none is set."""
+        return self._marks.mark
+
+    def set_mark(self) -> Mark:
+        """Remember the totals of all counters, to tell what was counted since now."""
+        return self._marks.set(self.snapshot(latest=True))
+
+    def clear_mark(self) -> None:
+        """Forget the mark."""
+        self._marks.clear()
 
     def evaluate(self) -> FleetSnapshot:
         """Let the rules look at all that has come, and return the snapshot with their findings."""
@@ -225,7 +251,7 @@ class Session:
 
     def take_notices(self) -> list[str]:
         """Return what people should be told about the session itself, once."""
-        notices = [notice for tap in self.taps for notice in tap.take_notices()]
+        notices = [notice for tap in self.taps for notice in tap.take_notices()] + self._marks.take_notices()
         # A source that runs commands keeps a journal of them; a recording runs none.
         of_source = getattr(self.source, "take_notices", None)
         return notices if of_source is None else notices + of_source()

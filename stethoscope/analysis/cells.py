@@ -1,0 +1,46 @@
+"""What stands in the lists of a line: numbers, words in their place, and null, as arrays for a block of rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stethoscope.model.metric import WIRE_REASONS, Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from stethoscope.model.fleet import Codes
+    from stethoscope.model.wire import Cell
+
+NUMBERS = {int, float}
+UNCHANGED = 255
+"""Beside the codes of Reason: the cell says nothing new."""
+
+
+def rows_of(first: int, count: int, order: Sequence[int] | None) -> npt.NDArray[np.intp]:
+    """Return the rows of a block that the positions of its lists stand for, all of them in order without `order`."""
+    return np.arange(first, first + count) if order is None else np.array(order, np.intp) + first
+
+
+def grid_of(columns: Sequence[int], rows: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return the index of the cells where `columns` and `rows` cross."""
+    return np.array(columns, np.intp)[:, None], rows[None, :]
+
+
+def numbers_of(flat: Sequence[Cell]) -> list[float]:
+    """Return each cell as a number, NaN where it is none."""
+    return [float(cell) if isinstance(cell, int | float) else np.nan for cell in flat]
+
+
+def codes_of(flat: Sequence[Cell], *, full: bool) -> Codes:
+    """Return the reason of each cell; null is an error in a full line and "unchanged" in a delta."""
+    null = int(Reason.ERROR) if full else UNCHANGED
+    codes = [
+        null if cell is None else int(WIRE_REASONS.get(cell, Reason.ERROR)) if isinstance(cell, str) else 0
+        for cell in flat
+    ]
+    return np.array(codes, np.uint8)

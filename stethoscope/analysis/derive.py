@@ -1,0 +1,59 @@
+"""Values that no node gives, worked out of rates of the same reading."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stethoscope.model.metric import Reason, Scope
+
+if TYPE_CHECKING:
+    from stethoscope.analysis.columns import Columns
+    from stethoscope.model.fleet import Codes, Floats
+
+DERIVED = frozenset({"disk_await", "disk_io_util"})
+"""What `derive` fills in: a part that does not name it says nothing about it."""
+_TIMES, _COUNTS = ("disk_read_time", "disk_write_time"), ("disk_reads", "disk_writes")
+
+
+def derive(columns: Columns, first: int, count: int) -> None:
+    """Fill in what follows from the rates in the rows `first` .. `first + count`.
+
+    `disk_await` is what a read or write took on average (ms); a disk that did none in the interval has no such time,
+    and says so with ABSENT. `disk_io_util` is the share of the interval in which the disk was busy (%), at most 100:
+    the kernel counts whole milliseconds, and an interval is measured by another clock.
+    """
+    if columns.scope is not Scope.DISK or not count:
+        return
+    if "disk_await" in columns.index and {*_TIMES, *_COUNTS} <= columns.index.keys():
+        waited_ms = _rates(columns, _TIMES, first, count).sum(axis=0)
+        done = _rates(columns, _COUNTS, first, count).sum(axis=0)
+        reasons = _reasons(columns, (*_COUNTS, *_TIMES), first, count)
+        reasons[(reasons == Reason.PRESENT) & (done == 0)] = Reason.ABSENT
+        took_ms = np.divide(waited_ms, done, out=np.full(count, np.nan), where=reasons == Reason.PRESENT)
+        _put(columns, "disk_await", first, took_ms, reasons)
+    if "disk_io_util" in columns.index and "disk_io_time" in columns.index:
+        reasons = _reasons(columns, ("disk_io_time",), first, count)
+        busy = np.minimum(_rates(columns, ("disk_io_time",), first, count)[0] / 10.0, 100.0)
+        _put(columns, "disk_io_util", first, busy, reasons)
+
+
+def _rates(columns: Columns, metrics: tuple[str, ...], first: int, count: int) -> Floats:
+    return np.asarray(columns.values[[columns.index[metric] for metric in metrics], first : first + count], np.float64)
+
+
+def _reasons(columns: Columns, metrics: tuple[str, ...], first: int, count: int) -> Codes:
+    """Return the first reason for which one of `metrics` has no rate."""
+    reasons = np.full(count, Reason.PRESENT, np.uint8)
+    for metric in metrics:
+        own = columns.reasons[columns.index[metric], first : first + count]
+        reasons = np.where(reasons == Reason.PRESENT, own, reasons)
+    return reasons
+
+
+def _put(columns: Columns, metric: str, first: int, values: Floats, reasons: Codes) -> None:
+    rows = slice(first, first + len(values))
+    columns.values[columns.index[metric], rows] = np.where(reasons == Reason.PRESENT, values, np.nan)
+    columns.reasons[columns.index[metric], rows] = reasons
+    columns.dirty = True

@@ -1,0 +1,219 @@
+"""Facts of parts into the tables of all scopes, and into what is known of a node beside numbers.
+
+A group has metrics of the node, of its GPUs, and of devices that are known by name; one group finds the devices of a
+scope. A metric that a group has and its part does not name is not supported. A device that was seen and is no longer
+named says LOST, or what keeps the driver from naming it; when it comes back it has its row, and what was counted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stethoscope.analysis.cells import rows_of
+from stethoscope.analysis.derive import derive
+from stethoscope.analysis.inventory import merge_names, most_of
+from stethoscope.analysis.node_state import Block, Told, gone_reason
+from stethoscope.model.facts import Devices
+from stethoscope.model.fleet import PartAge
+from stethoscope.model.metric import DEVICE_SCOPES, Reason, Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from stethoscope.analysis.columns import Columns
+    from stethoscope.analysis.node_state import NodeState
+    from stethoscope.model.facts import Facts
+    from stethoscope.model.frame import Frame
+    from stethoscope.model.wire import Cell
+
+    Place = Callable[[Scope, int, int, int, int, frozenset[int]], tuple[int, int]]
+
+_EVERY_S = (1.0, 86_400.0)
+"""An interval beyond these is not one: it is taken for the nearest of them."""
+_MOST_GROUPS = 32
+"""Groups that are remembered of one node; the manifest has ten."""
+_MOST_SHARED = 65_536
+"""Names and words that nodes share: nodes of one kind have the same."""
+
+
+class Parts:
+    """Takes the facts of all nodes of one fleet."""
+
+    def __init__(self, tables: Mapping[Scope, Columns], place: Place) -> None:
+        """Fill `tables`; `place` finds room for a block of devices as FleetState does."""
+        self._tables = tables
+        self._place = place
+        self._shared: dict[tuple[object, ...], Any] = {}
+
+    def take(self, node: NodeState, frame: Frame, mono: float, facts: Facts, every_s: float) -> bool:
+        """Take one part; `mono` is the node's clock at its reading. Return False when it tells nothing: it means that
+        nothing has changed since a part that was missed, or is of the past."""
+        group = facts.group
+        is_past = mono <= node.part_mono.get(group, -np.inf)
+        if is_past or (facts.same and group not in node.whole):
+            return False
+        if group not in node.part_mono and len(node.part_mono) >= _MOST_GROUPS:
+            return False
+        node.part_mono[group] = mono
+        every_s = min(max(every_s, _EVERY_S[0]), _EVERY_S[1]) if every_s else 30.0
+        node.parts = {**node.parts, group: PartAge(frame.received_mono, every_s)}
+        node.published = None
+        if facts.same:
+            self._same(node, group, mono)
+            return True
+        node.whole.add(group)
+        dropped = self._put_known(node, mono, facts)
+        for scope in DEVICE_SCOPES:
+            columns = self._tables[scope]
+            found = facts.devices.get(scope)
+            if found is not None or group in columns.groups:
+                dropped += self._put_devices(node, scope, columns, frame, mono, facts, every_s)
+        self._hear(node, facts)
+        node.touch()
+        if dropped:
+            node.bad_line(dropped)
+            node.whole.discard(group)
+            node.complete = False
+        return True
+
+    def _same(self, node: NodeState, group: str, mono: float) -> None:
+        """Take that nothing has changed: counters were read again, and stand still."""
+        for scope, first, count in self.blocks(node):
+            columns = self._tables[scope]
+            if count and columns.put(first, count, None, {}, mono, full=False, complete=True, group=group)[0]:
+                derive(columns, first, count)
+                node.touch()
+
+    def blocks(self, node: NodeState) -> list[tuple[Scope, int, int]]:
+        """Return the first row and the number of rows that `node` has in each table."""
+        blocks = [
+            (Scope.NODE, node.index, 1),
+            (Scope.GPU, node.gpu_first, len(node.gpus)),
+            (Scope.PORT, node.port_first, len(node.ports)),
+        ]
+        return blocks + [(scope, block.first, len(block.names)) for scope, block in node.blocks.items()]
+
+    def _put_known(self, node: NodeState, mono: float, facts: Facts) -> int:
+        """Put what is about the node and its GPUs; return how many lists were dropped."""
+        one = {metric: (cell,) for metric, cell in facts.node.items()}
+        columns = self._tables[Scope.NODE]
+        _, dropped = columns.put(node.index, 1, None, one, mono, full=True, complete=True, group=facts.group)
+        columns = self._tables[Scope.GPU]
+        _, wrong = columns.put(
+            node.gpu_first, len(node.gpus), node.gpu_order, facts.gpu, mono,
+            full=True, complete=True, group=facts.group,
+        )  # fmt: skip
+        return dropped + wrong
+
+    def _put_devices(
+        self, node: NodeState, scope: Scope, columns: Columns, frame: Frame, mono: float, facts: Facts, every_s: float
+    ) -> int:
+        found = facts.devices.get(scope, _NOTHING)
+        if found.whole:
+            found = _bounded(found, most_of(scope))
+            self._list(node, scope, columns, found.names)
+        elif scope not in node.blocks:
+            node.early[facts.group] = (frame, mono, facts, every_s)
+            return 0
+        block = node.blocks.setdefault(scope, Block())
+        order, values = block.order, found.values
+        if not found.whole:
+            order, values = _known(block, found)
+        count = len(block.names)
+        _, dropped = columns.put(
+            block.first, count, None if order == tuple(range(count)) else order, values, mono,
+            full=True, complete=True, group=facts.group,
+        )  # fmt: skip
+        unnamed = sorted(set(block.order).difference(order))
+        if unnamed and facts.group in columns.groups:
+            columns.dirty |= columns.lack(rows_of(block.first, count, unnamed), set(), facts.group)
+        derive(columns, block.first, count)
+        self._mark_gone(node, scope, columns, block)
+        if found.whole:
+            columns.began(block.first, count, frame.received_wall)
+            for group in [*node.early]:
+                if scope in node.early[group][2].devices:
+                    early = node.early.pop(group)
+                    dropped += self._put_devices(node, scope, columns, early[0], early[1], early[2], early[3])
+        return dropped
+
+    def _list(self, node: NodeState, scope: Scope, columns: Columns, names: tuple[str, ...]) -> None:
+        """Take which devices there are."""
+        block = node.blocks.setdefault(scope, Block())
+        if names == block.listed and (names or block.first >= 0):
+            return
+        before, there = block.names, set(block.order)
+        known, block.order, new = merge_names(before, names, most_of(scope))
+        block.first, block.room = self._place(scope, block.first, block.room, len(before), len(known), new)
+        block.names, block.listed = self._share(known, known), self._share(names, names)
+        back = [block.first + position for position in block.order if position not in there and position not in new]
+        columns.mark(back, Reason.WAITING)
+        node.devices = {**node.devices, scope: block.names}
+        node.device_first = {**node.device_first, scope: block.first}
+
+    def _mark_gone(self, node: NodeState, scope: Scope, columns: Columns, block: Block) -> None:
+        gone = sorted(set(range(len(block.names))).difference(block.order))
+        if gone:
+            # A driver that does not answer names no links: they are where they were.
+            is_of_driver = scope is Scope.NVLINK and node.notes.get("nvml")
+            reason = gone_reason(node.notes["nvml"]) if is_of_driver else Reason.LOST
+            columns.mark([block.first + position for position in gone], reason)
+
+    def _hear(self, node: NodeState, facts: Facts) -> None:
+        if facts.processes is not None:
+            node.processes = facts.processes
+        if facts.tasks is not None:
+            node.tasks = facts.tasks
+        about = {
+            self._share((scope, name), (scope, name)): self._share(tuple(words.items()), words)
+            for scope, found in facts.devices.items()
+            for name, words in found.about.items()
+        }
+        gpu_words = {id_: _in_order(words, node) for id_, words in facts.gpu_words.items()}
+        node.hears(facts.group, Told(about, facts.words, gpu_words, facts.notes))
+
+    def _share(self, key: tuple[object, ...], value: Any) -> Any:
+        """Return the value of that key which another node has, if one has it, else this one."""
+        if len(self._shared) >= _MOST_SHARED:
+            self._shared.clear()
+        return self._shared.setdefault(key, value)
+
+
+_NOTHING = Devices((), {}, whole=False)
+
+
+def _bounded(found: Devices, most: int) -> Devices:
+    """Return devices with each name once, and no more than `most`."""
+    if len(found.names) <= most and len(set(found.names)) == len(found.names):
+        return found
+    at = [position for position, name in enumerate(found.names) if found.names.index(name) == position][:most]
+    values = {
+        metric: [cells[position] for position in at]
+        for metric, cells in found.values.items()
+        if len(cells) == len(found.names)
+    }
+    return Devices(tuple(found.names[position] for position in at), values, found.about)
+
+
+def _known(block: Block, found: Devices) -> tuple[tuple[int, ...], Mapping[str, Sequence[Cell]]]:
+    """Return the positions of those devices that are there now, and their values."""
+    there = {block.names[position]: position for position in block.order}
+    at = {there[name]: number for number, name in enumerate(found.names) if name in there}
+    values = {
+        metric: [cells[number] for number in at.values()]
+        for metric, cells in found.values.items()
+        if len(cells) == len(found.names)
+    }
+    return tuple(at), values
+
+
+def _in_order(words: tuple[str, ...], node: NodeState) -> tuple[str, ...]:
+    """Return words about the listed GPUs in the order of the node's inventory, empty for those that are not listed."""
+    order = node.gpu_order if node.gpu_order is not None else tuple(range(len(node.gpus)))
+    if len(words) != len(order):
+        return ()
+    by_row = dict(zip(order, words, strict=True))
+    return tuple(by_row.get(position, "") for position in range(len(node.gpus)))
