@@ -21,17 +21,19 @@ if TYPE_CHECKING:
 def watch_line(sudo: bool) -> bytes:
     """Return the line, with its newline, for a node on which `sudo -n` may be used or not.
 
-    Packed are the parts of the probe that it needs for that, a byte of 1, and the groups. Raises DataError for a
-    manifest that is broken. It is kept in the cache, as the payload is.
+    Raises DataError for a manifest that is broken. It is kept in the cache, as the payload is.
     """
     manifest = (paths.bundled("probes") / "manifest.yaml").read_bytes()
-    return payload.kept([b"sudo" if sudo else b"", manifest, *payload.watch_sources()], lambda: _line(sudo=sudo))
+    return payload.kept(
+        [b"sudo" if sudo else b"", manifest, *payload.watch_sources()], lambda: packed_line(watch_groups(sudo=sudo))
+    )
 
 
-def _line(*, sudo: bool) -> bytes:
-    groups = json.dumps(watch_groups(sudo=sudo), separators=(",", ":")).encode()
-    packed = binascii.b2a_base64(zlib.compress(payload.watch_parts() + b"\1" + groups, 9), newline=False)
-    return b'{"do":"watch","packed":"%s"}\n' % packed
+def packed_line(groups: list[dict[str, Any]]) -> bytes:
+    """Return a line for these groups, with its newline; packed are the parts of the probe that it needs for that, a
+    byte of 1, and the groups."""
+    content = payload.watch_parts() + b"\1" + json.dumps(groups, separators=(",", ":")).encode()
+    return b'{"do":"watch","packed":"%s"}\n' % binascii.b2a_base64(zlib.compress(content, 9), newline=False)
 
 
 def watch_groups(*, sudo: bool) -> list[dict[str, Any]]:
