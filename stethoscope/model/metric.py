@@ -116,6 +116,8 @@ class Metric:
     """Width at which a counter wraps around to 0; null when it does not wrap in the life of a machine."""
     pins: tuple[int, ...] = ()
     """Totals at which a counter stands still for ever: 255 for an 8-bit one, 65535, 2**32 - 1."""
+    lasting: bool = False
+    """The total of a counter is kept in the device: a boot does not set it to 0."""
     rate_unit: str = ""
     """Unit of the displayed rate of a counter (`Gb/s`, `/s`)."""
     rate_scale: float = 1.0

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stethoscope.analysis.rules import Engine
 from stethoscope.clock import SystemClock
+from stethoscope.session.mark import MarkFile
 from stethoscope.session.session import Session
 from stethoscope.specs.metric import load_catalogue
 from stethoscope.specs.root_cause import load_root_causes
@@ -31,7 +32,8 @@ def open_session(
     catalogue = load_catalogue(*directories)
     rules = load_rules(catalogue, load_root_causes(*directories), *directories)
     engine = Engine(rules, catalogue, single_look=single_look)
-    return Session(source, catalogue, clock, engine, taps)
+    marks = None if single_look else MarkFile(source.fleet)
+    return Session(source, catalogue, clock, engine, taps, remember=not single_look, marks=marks)
 
 
 def open_fleet_file(path: Path) -> Session:
@@ -48,6 +50,6 @@ def session_maker(*directories: Path) -> Callable[[Source, Clock], Session]:
     rules = load_rules(catalogue, load_root_causes(*directories), *directories)
 
     def make(source: Source, clock: Clock) -> Session:
-        return Session(source, catalogue, clock, Engine(rules, catalogue))
+        return Session(source, catalogue, clock, Engine(rules, catalogue), remember=True)
 
     return make

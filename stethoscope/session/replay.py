@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 from stethoscope.clock import ReplayClock, SystemClock, iso
 from stethoscope.errors import UsageError
 from stethoscope.session.check import CheckResult
+from stethoscope.session.mark import MarkKeeper
 from stethoscope.session.player import LEAD_S, Player
 from stethoscope.specs.duration import duration_s
 
 if TYPE_CHECKING:
+    from stethoscope.analysis.history import History
     from stethoscope.clock import Clock
     from stethoscope.model.fleet import FleetSnapshot
+    from stethoscope.model.mark import Mark
     from stethoscope.session.player import MakeSession
     from stethoscope.store.tape import Tape
 
@@ -64,6 +67,7 @@ class ReplaySession:
         self._until_change = False
         self._held: FleetSnapshot | None = None
         self._before: float | None = None
+        self._marks = MarkKeeper()
         self._show()
         if at > 0:
             self.seek_to(at)
@@ -75,6 +79,24 @@ class ReplaySession:
         if self._goal is not None and self._held is not None:
             return self._held
         return self._player.session.snapshot()
+
+    @property
+    def history(self) -> History:
+        """Return what values were in the minutes before this place, as far as they were played."""
+        return self._player.session.history
+
+    @property
+    def mark(self) -> Mark | None:
+        """Return the mark of this replay, which ends with it."""
+        return self._marks.mark
+
+    def set_mark(self) -> Mark:
+        """Set the mark at this place."""
+        return self._marks.set(self.snapshot())
+
+    def clear_mark(self) -> None:
+        """Forget the mark."""
+        self._marks.clear()
 
     def take_notices(self) -> list[str]:
         """There is nothing to tell that is not on the screen."""

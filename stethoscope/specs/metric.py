@@ -33,6 +33,7 @@ class MetricSpec(Spec, frozen=True):
     group: str = ""
     bits: int | None = None
     pins: tuple[int, ...] = ()
+    lasting: bool = False
     rate_unit: str = ""
     rate_scale: float = 1.0
     low: float | None = None
@@ -87,6 +88,7 @@ def _metric(spec: MetricSpec) -> Metric:
         meaning=spec.meaning,
         bits=spec.bits,
         pins=spec.pins,
+        lasting=spec.lasting,
         rate_unit=spec.rate_unit,
         rate_scale=spec.rate_scale,
         low=spec.low,
@@ -118,7 +120,7 @@ def _contradictions(spec: MetricSpec) -> Iterator[tuple[str, str]]:
         if spec.rate_scale <= 0:
             yield "rate_scale", "rate_scale is above 0"
     else:
-        for key in ("bits", "pins", "rate_unit"):
+        for key in ("bits", "pins", "lasting", "rate_unit"):
             if getattr(spec, key):
                 yield key, f"{key} belongs to counters"
     if bool(spec.group) != (spec.tier in ("medium", "slow")):

@@ -6,8 +6,10 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from stethoscope.analysis.history import History
     from stethoscope.clock import Clock
     from stethoscope.model.fleet import FleetSnapshot
+    from stethoscope.model.mark import Mark
     from stethoscope.session.replay import ReplayState
 
 
@@ -17,6 +19,20 @@ class SessionLike(Protocol):
     @property
     def clock(self) -> Clock:
         """Return the clock that ages are counted with."""
+
+    @property
+    def history(self) -> History:
+        """Return what values were in the last minutes."""
+
+    @property
+    def mark(self) -> Mark | None:
+        """Return the mark since which counters are told, None when none is set."""
+
+    def set_mark(self) -> Mark:
+        """Set the mark now."""
+
+    def clear_mark(self) -> None:
+        """Forget the mark."""
 
     async def run(self) -> None:
         """Collect until cancelled."""

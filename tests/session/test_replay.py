@@ -9,7 +9,7 @@ from stethoscope.analysis.rules import Engine
 from stethoscope.clock import FixedClock, iso
 from stethoscope.errors import UsageError
 from stethoscope.model.frame import Link, LinkState
-from stethoscope.model.metric import Scope
+from stethoscope.model.metric import Missing, Reason, Scope
 from stethoscope.model.scheduler import SchedulerReading, SchedulerState
 from stethoscope.session.open import session_maker
 from stethoscope.session.player import Player
@@ -155,6 +155,28 @@ def test_ages_are_those_of_the_recording(tape: Tape, make) -> None:  # type: ign
     assert snapshot.node("gpu-001").age_s(replay.clock.monotonic()) == 1.5
     assert snapshot.node("gpu-001").clock_offset_s == pytest.approx(0, abs=1)
     assert snapshot.wall == STARTED + 301.5
+
+
+def test_a_replay_has_a_mark_and_a_past_of_its_own(tape: Tape, make, tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    replay = ReplaySession(tape, make, at=200, pace=FixedClock())
+    arrive(replay)
+    assert replay.history.seconds > 60
+    mark = replay.set_mark()
+    replay.seek_by(100)
+    arrive(replay)
+    snapshot = replay.snapshot()
+    assert replay.mark is mark
+    sent = mark.since(snapshot, Scope.PORT, "ib_port_xmit_data", snapshot.rows(snapshot.nodes[0], Scope.PORT).start)
+    assert isinstance(sent, int)
+    replay.seek_by(-200)
+    arrive(replay)
+    before = replay.snapshot()
+    assert mark.since(before, Scope.PORT, "ib_port_xmit_data", 0) == Missing(Reason.WAITING)
+    assert replay.history.series(Scope.NODE, "cpu_util", 0)[0].max() < 110, "what was later is not there"
+    replay.clear_mark()
+    assert replay.mark is None
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_going_back_starts_again_with_enough_before(tape: Tape, make) -> None:  # type: ignore[no-untyped-def]

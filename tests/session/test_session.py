@@ -14,10 +14,13 @@ from stethoscope.model import wire
 from stethoscope.model.finding import Finding, Severity
 from stethoscope.model.frame import Frame, Link, LinkState
 from stethoscope.model.metric import Scope
+from stethoscope.session.mark import MarkFile
 from stethoscope.session.session import AGE_S, REBUILD_S, Change, Session
 from tests.builders import catalogue
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from stethoscope.collect.source import Sink
     from stethoscope.model.fleet import FleetSnapshot
 
@@ -225,3 +228,35 @@ async def test_requests_go_out_while_it_runs() -> None:
     await asyncio.wait_for(asked.wait(), 5)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+def test_a_session_that_remembers_keeps_what_values_were(clock: FixedClock) -> None:
+    session, forgetful = (Session(Played(), catalogue(), clock, remember=remember) for remember in (True, False))
+    for number, value in enumerate((3.0, 4.0, 5.0)):
+        for each in (session, forgetful):
+            each.on_frame(line(value, seq=number))
+            each.snapshot(latest=True)
+        clock.advance(5)
+    ages, values = session.history.series(Scope.NODE, "load1", 0)
+    assert (ages.tolist(), values.tolist()) == ([10, 5, 0], [3, 4, 5])
+    assert len(forgetful.history) == 0
+
+
+def test_the_mark_of_a_session_is_there_in_the_next_one(clock: FixedClock, tmp_path: Path) -> None:
+    session = Session(Played(), catalogue(), clock, marks=MarkFile("played", tmp_path))
+    assert session.mark is None
+    session.on_frame(line(1.0))
+    assert session.set_mark() is session.mark
+    later = Session(Played(), catalogue(), clock, marks=MarkFile("played", tmp_path))
+    assert later.mark is not None
+    assert (later.mark.wall, [*later.mark.nodes]) == (clock.wall(), ["n1"])
+    later.clear_mark()
+    assert Session(Played(), catalogue(), clock, marks=MarkFile("played", tmp_path)).mark is None
+
+
+def test_a_mark_that_cannot_be_read_is_told_once(clock: FixedClock, tmp_path: Path) -> None:
+    file = MarkFile("played", tmp_path)
+    file.path.write_bytes(b"junk")
+    session = Session(Played(), catalogue(), clock, marks=file)
+    assert [notice.partition(":")[0] for notice in session.take_notices()] == ["the mark cannot be read"]
+    assert session.take_notices() == []

@@ -97,6 +97,7 @@ def test_the_nearest_definition_wins_and_stays_in_its_place(tmp_path: Path, conf
         (GAUGE + ", worse: high, warn: 5, critical: 4", "critical is beyond warn in the direction of worse: high"),
         (GAUGE + ", worse: low, warn: 5, critical: 6", "critical is beyond warn in the direction of worse: low"),
         (GAUGE + ", rate_unit: /s", "rate_unit belongs to counters"),
+        (GAUGE + ", lasting: true", "lasting belongs to counters"),
         (GAUGE + ", bitmask: true", "a bitmask needs words for its bits"),
         (GAUGE + ", bitmask: true, words: {3: x}", "the words of a bitmask name single bits: 0x1, 0x2, 0x4 ..."),
         (GAUGE + ", group: gpu", GROUP),
