@@ -12,6 +12,8 @@ import unicodedata
 
 LIMIT = 4096
 """Longest text, in characters, that is kept when the caller does not say otherwise."""
+TEXT_LIMIT = 1024 * 1024
+"""The same for a text of several lines."""
 
 _MAX_MARKS = 3
 
@@ -53,6 +55,19 @@ def clean_lines(value: str | bytes, limit: int = 1024 * 1024) -> str:
         return value
     lines = (line.removesuffix("\r") for line in value.split("\n"))
     return "\n".join("\t".join(clean(part, max(len(part), 1)) for part in line.split("\t")) for line in lines)
+
+
+def clean_text(value: str | bytes, limit: int = TEXT_LIMIT) -> str:
+    """Return a text of several lines with each cell of each line cleaned: line feeds and tabs stay, what they separate
+    is harmless. Longer text than `limit` characters is cut."""
+    if isinstance(value, bytes):
+        value = value[: limit * 4].decode("utf-8", "replace")
+    value = value[:limit]
+    if value.isascii() and value.replace("\n", "").replace("\t", "").isprintable():
+        return value
+    return "\n".join(
+        "\t".join(clean(cell, limit) for cell in line.split("\t")) for line in value.replace("\r\n", "\n").split("\n")
+    )
 
 
 def _cut(value: str, limit: int) -> str:

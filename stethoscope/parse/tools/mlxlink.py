@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from stethoscope.model.metric import Missing
@@ -45,6 +46,8 @@ _WORDS = {"state", "physical_state", "speed", "width", "fec", "loopback_mode", "
           "recommendation", "ib_fw_version", "module", "cable_type", "compliance", "module_vendor", "module_part",
           "module_serial", "module_revision"}  # fmt: skip
 _SILENT = {"enabled_link_speed", "supported_cable_speed", "amber_version", "mft_version", "tool_information"}
+_DARK_DB = 3.0
+"""A lane that receives half the light of its neighbours in the same module is not like them."""
 _NO_ERRORS = 1e-250
 """A rate of `15E-255` is the tool's way to write that there was no error."""
 
@@ -125,6 +128,15 @@ def _level(name: str, number: Value, low: float | None, high: float | None) -> s
 
 
 def _remarks(items: list[Item]) -> Iterator[str]:
+    light = {
+        item.where: item.value
+        for item in items
+        if item.name == "ib_module_rx_power" and item.where and isinstance(item.value, int | float)
+    }
+    for lane, power in light.items():
+        others = [other for place, other in light.items() if place != lane]
+        if others and median(others) - power >= _DARK_DB:
+            yield f"{lane} receives {power} dBm, the other lanes {median(others)} dBm"
     for item in items:
         if item.name == "recommendation" and isinstance(item.value, str):
             if not item.value.lower().startswith("no issue"):
