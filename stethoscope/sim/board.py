@@ -12,7 +12,12 @@ DATA = Path(__file__).resolve().parent / "data"
 GPU_PCI = ("1b", "43", "52", "61", "9d", "c3", "d1", "df")
 PORT_PCI = ("18", "40", "4f", "5e", "9a", "c0", "ce", "dc")
 ROOT_PORT_PCI = ("17", "3f", "4e", "5d", "99", "bf", "cd", "db")
-"""Bus numbers by GPU and adapter index; GPU i and adapter i share a PCIe switch below root port i."""
+"""Bus numbers by GPU and adapter index; GPU i and adapter i are below the same host bridge, each with a root port."""
+
+NVME_PCI = ("01", "02", "03")
+NVSWITCH_PCI = ("05", "06", "07", "08")
+DISKS = ("nvme0n1", "nvme1n1", "nvme2n1")
+"""The first carries the system, the other two are one array below /local."""
 
 CPUS = 192
 MEMORY_MIB = 2_063_872
@@ -28,6 +33,14 @@ class Board(Spec, frozen=True):
     sm_mhz: float
     slowdown_c: float
     nvlink_gbps: float
+    pcie_gen: int
+    memory_mhz: int
+    device: int
+    """PCI device number."""
+    vbios: str
+    links: int = 0
+    """NVLinks of a GPU, and the speed of one as nvidia-smi prints it, in GB/s."""
+    link_gbps: float = 0.0
     margin_c: float | None = None
 
     @property
@@ -59,6 +72,16 @@ def port_pci(index: int) -> str:
 def root_port_pci(index: int) -> str:
     """Return the address of the root port above a GPU: `0000:17:01.0`."""
     return f"0000:{ROOT_PORT_PCI[index % len(ROOT_PORT_PCI)]}:01.0"
+
+
+def port_root_pci(index: int) -> str:
+    """Return the address of the root port above an adapter: `0000:17:03.0`."""
+    return f"0000:{ROOT_PORT_PCI[index % len(ROOT_PORT_PCI)]}:03.0"
+
+
+def rank_pid(node: int, gpu: int) -> int:
+    """Return the process id of the rank on a GPU of a node (by position)."""
+    return 20_000 + node * 97 + gpu
 
 
 def node_address(node: int) -> str:

@@ -70,7 +70,26 @@ PORT_COUNTERS: dict[str, int] = {
     "ib_hw_req_cqe_error": _PINS,
     "ib_hw_roce_slow_restart": _PINS,
     "ib_hw_implied_nak_seq_err": _PINS,
+    "roce_np_cnp_sent": 2**63 - 1,
+    "roce_rp_cnp_handled": 2**63 - 1,
 }
+
+SLOW_COUNTERS: dict[str, str] = {
+    "gpu_throttle_time_sw_power_cap": "gpu",
+    "gpu_throttle_time_sw_thermal": "gpu",
+    "gpu_throttle_time_hw_thermal": "gpu",
+    "gpu_throttle_time_hw_power_brake": "gpu",
+    "disk_reads": "disk",
+    "disk_writes": "disk",
+    "disk_read_time": "disk",
+    "disk_write_time": "disk",
+    "disk_io_time": "disk",
+    "loading_time": "node",
+}
+"""What no fast frame carries and rarely read values show: counter -> what has one. Throttle times in microseconds, disk
+times in milliseconds, and the milliseconds that a node's data loaders have worked at their healthy pace."""
+
+LIMITS: dict[str, int] = {**GPU_COUNTERS, **PORT_COUNTERS, **dict.fromkeys(SLOW_COUNTERS, 2**63 - 1)}
 
 PINNED = (255, 65535, 2**32 - 1)
 """Old totals at which the adapter of a port keeps a counter for ever, whatever its width elsewhere."""
@@ -89,7 +108,7 @@ NOT_MODELLED = (
     "gpu_pcie_link_gen", "gpu_pcie_link_width", "gpu_pcie_replay", "gpu_process_count", "gpu_xid_events",
     "nvlink_state", "nvlink_speed", "nvlink_crc_errors", "nvlink_replay_errors", "nvlink_recovery_errors",
     "nvlink_error_rate", "pcie_aer_correctable", "pcie_link_speed", "pcie_link_width", "ib_effective_ber",
-    "ib_module_rx_power", "ib_module_temp", "ib_gid_present", "ib_active_mtu", "roce_np_cnp_sent",
+    "ib_module_rx_power", "ib_module_temp", "ib_gid_present", "ib_active_mtu",
     "net_pfc_rx_pause_duration", "net_tcp_retrans", "net_mgmt_tx", "leaf_up", "leaf_xmit_wait", "leaf_queue_depth",
     "node_reachable", "node_data_age", "node_bmc_reachable", "slurm_node_state", "slurm_job_state", "cpu_freq",
     "cpu_governor", "clocksource", "clock_offset", "swap_used", "dstate_processes", "mce_events", "edac_ce",
@@ -101,5 +120,8 @@ NOT_MODELLED = (
     "rank_compute_time", "rank_comm_time", "rank_data_time", "rank_other_time", "rank_collective_count",
 )  # fmt: skip
 """Metrics that a scenario may `set` although no column carries them; they are kept beside the columns."""
+
+DISK_RATES = ("disk_await", "disk_io_util")
+"""Metrics that a scenario may `set` and that are read as the growth of counters of a disk."""
 
 METRICS = frozenset({*GPU, *NODE, *PORT, *GPU_COUNTERS, *PORT_COUNTERS, *NOT_MODELLED})

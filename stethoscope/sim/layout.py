@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stethoscope.sim.board import Board, boards
+from stethoscope.sim.board import DISKS, Board, boards
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,6 +27,12 @@ class Layout:
         self.numbers = {name: number for number, name in enumerate(self.nodes)}
         self.gpu_shape = (scenario.fleet.nodes, scenario.fleet.gpus_per_node)
         self.port_shape = (scenario.fleet.nodes, scenario.fleet.ib_ports_per_node)
+        self.disk_shape = (scenario.fleet.nodes, len(DISKS))
+        self.node_shape = (scenario.fleet.nodes,)
+
+    def shape(self, kind: str) -> tuple[int, ...]:
+        """Return the shape of an array with one value for each `gpu`, `disk` or `node`."""
+        return {"gpu": self.gpu_shape, "disk": self.disk_shape, "node": self.node_shape}[kind]
 
     def job_of(self, node: int) -> Job | None:
         """Return the job that runs on the node at that position, or None for an idle node."""
@@ -47,7 +53,7 @@ class Layout:
             wanted[[node for node in range(len(wanted)) if group(node) == place.name]] = True
         elif place.form == "job":
             wanted[list(self.jobs[place.name].nodes)] = True
-        elif place.form in ("node", "cpu", "gpu", "ib", "nvlink", "rank"):
+        elif place.form in ("node", "cpu", "gpu", "ib", "nvlink", "rank", "disk"):
             wanted[place.node] = True
         return wanted
 
@@ -74,6 +80,15 @@ class Layout:
             for node, port in np.ndindex(wanted.shape):
                 wanted[node, port] = self.fleet.leaf(node, port) == place.name
         elif place.form not in ("gpu", "nvlink", "rank"):
+            wanted[self.nodes_at(place)] = True
+        return wanted
+
+    def disks_at(self, place: Place) -> npt.NDArray[np.bool_]:
+        """Return which disks a place stands for."""
+        wanted: npt.NDArray[np.bool_] = np.zeros(self.disk_shape, dtype=np.bool_)
+        if place.form == "disk":
+            wanted[place.node, DISKS.index(place.name)] = True
+        elif place.form in ("fleet", "rack", "pod", "job", "node"):
             wanted[self.nodes_at(place)] = True
         return wanted
 

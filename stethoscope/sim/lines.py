@@ -127,7 +127,7 @@ class Writer:
         run = next((run for run in self._runs.values() if node in run.job.nodes), None)
         steps = run.steps_at(at_s) if run is not None else 0
         wall = datetime.fromtimestamp(self._wall(at_s), UTC)
-        pid = 20_000 + node * 97 + gpu
+        pid = board.rank_pid(node, gpu)
         return {
             "node": layout.nodes[cause],
             "peer_node": layout.nodes[node],

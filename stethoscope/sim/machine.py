@@ -39,6 +39,14 @@ HEAT_K = 0.041 * 700
 PORT_SHARE = 95 / 400
 """Of a port's rate, averaged over a healthy step."""
 NVLINK_SHARE = 110 / 450
+SW_POWER_CAP, SW_THERMAL, HW_THERMAL, HW_POWER_BRAKE = 0x4, 0x20, 0x40, 0x80
+"""Bits of the reasons for which clocks are held; with _IDLE those that the twin knows."""
+_IDLE = 0x1
+THIRSTY = 0.85
+READ_BYTES, WRITE_BYTES = 131_072, 65_536
+"""What one read and one write of a disk carries."""
+AWAIT_MS = (0.10, 0.12)
+"""How long a read and a write of a healthy disk takes."""
 TICKS_PER_S = 156_250_000
 """Ticks of port_xmit_wait in a second of waiting: one is 6.4 ns."""
 _IDLE_MHZ = 345 / 1980
@@ -65,14 +73,17 @@ class Machine:
     cores: Floats
     """CPU cores that spin for ranks, by node; `loading` is the pace of the data loaders."""
     loading: Floats
+    reasons: npt.NDArray[np.int64]
+    """Bits of why each GPU's clock is held."""
     rates: dict[str, Floats] = field(default_factory=dict)
     """Counter -> counts per second; counters that stand still are absent."""
 
 
-def machine(layout: Layout, effects: Effects, runs: Iterable[JobRun], character_c: Floats) -> Machine:
+def machine(layout: Layout, effects: Effects, runs: Iterable[JobRun], character_c: Floats, thirst: Floats) -> Machine:
     """Return what the machines do under `effects` while the jobs are as `runs` say.
 
-    `character_c` is how much warmer each GPU sits than the average one.
+    `character_c` is how much warmer each GPU sits than the average one; those with a `thirst` (0..1) below
+    THIRSTY reach their power limit when they work.
     """
     board, shape = layout.board, layout.gpu_shape
     now = Machine(
@@ -88,6 +99,7 @@ def machine(layout: Layout, effects: Effects, runs: Iterable[JobRun], character_
         heat_tau_s=np.full(shape, TAU_S),
         cores=np.zeros(shape[0]),
         loading=np.zeros(shape[0]),
+        reasons=np.zeros(shape, dtype=np.int64),
     )
     for run in runs:
         now.context[run.rows] = run.alive
@@ -102,7 +114,15 @@ def machine(layout: Layout, effects: Effects, runs: Iterable[JobRun], character_
     forced = INLET_C + (effects.heat_to_c - INLET_C) * strain
     now.heat_to_c = np.where(hot, np.fmax(forced, now.heat_to_c), now.heat_to_c)
     now.heat_tau_s = np.where(hot & now.working, effects.heat_tau_s, now.heat_tau_s)
+    # The cap holds most busy boards; one that waits has nothing to be held for.
+    capped = (now.util > 0) & (now.waiting < 0.1) & (thirst < THIRSTY)
+    own = np.where(now.working, effects.reasons, 0)
+    now.reasons = (
+        np.where(now.context, 0, _IDLE).astype(np.int64) | np.where(capped & (own == 0), SW_POWER_CAP, 0) | own
+    )
     now.rates = _rates(now, layout, effects)
+    now.rates.update(_throttle_rates(now, thirst))
+    now.rates.update(_disk_rates(now, layout))
     return now
 
 
@@ -168,6 +188,38 @@ def _rates(now: Machine, layout: Layout, effects: Effects) -> dict[str, Floats]:
         if plus.shape == layout.port_shape and metric.startswith("ib_"):
             rates[metric] = rates.get(metric, np.zeros(layout.port_shape)) + plus
     return rates
+
+
+def _throttle_rates(now: Machine, thirst: Floats) -> dict[str, Floats]:
+    """Return how fast the driver's sums of held time grow, in microseconds a second."""
+    bits = {"hw_thermal": HW_THERMAL, "hw_power_brake": HW_POWER_BRAKE, "sw_thermal": SW_THERMAL}
+    rates: dict[str, Floats] = {
+        f"gpu_throttle_time_{name}": np.where(now.reasons & bit, 1e6, 0.0) for name, bit in bits.items()
+    }
+    # A board at its limit is held from moment to moment, the thirsty ones nearly always.
+    rates["gpu_throttle_time_sw_power_cap"] = np.where(now.reasons & SW_POWER_CAP, 1e6, 0.0) * held_share(thirst)
+    return rates
+
+
+def held_share(thirst: Floats) -> Floats:
+    """Return for how much of the time (0..1) the power limit holds a busy board."""
+    return np.where(thirst < THIRSTY, 0.95 - 0.5 * thirst / THIRSTY, 0.0)
+
+
+def _disk_rates(now: Machine, layout: Layout) -> dict[str, Floats]:
+    """Return how fast the counters of disks grow: logs on the first, training data from the others."""
+    loading = now.loading[:, None]
+    first = (np.arange(layout.disk_shape[1]) == 0)[None, :]
+    reads = np.where(first, 0.4 + 1.5 * loading, 0.2 + 850 * loading)
+    writes = np.where(first, 12 + 6 * loading, 0.3 + 60 * loading)
+    return {
+        "disk_reads": reads,
+        "disk_writes": writes,
+        "disk_read_time": reads * AWAIT_MS[0],
+        "disk_write_time": writes * AWAIT_MS[1],
+        "disk_io_time": np.where(first, 4 + 2 * loading, 0.1 + 120 * loading),
+        "loading_time": 1000 * now.loading,
+    }
 
 
 def cpu_util(now: Machine) -> Floats:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from stethoscope.sim.twin import Twin
 
 _CLOCK_STEP_MHZ = 15
-_IDLE, _POWER_CAP = 0x1, 0x4
 _LOST_CODE = 15
 """NVML's code for a GPU that is lost."""
 
@@ -71,10 +70,6 @@ class Readings:
         shape, gpu = twin.layout.gpu_shape, twin.layout.board
         temp_c = twin.temp_c(self.t_s)
         busy = now.util > 0
-        # The cap holds most busy boards; one that waits has nothing to be held for.
-        capped = busy & (now.waiting < 0.1) & (twin.noise.uniform("character power cap", shape) < 0.85)
-        forced = np.where(now.working, effects.reasons, 0)
-        reasons = np.where(now.context, 0, _IDLE) | np.where(capped & (forced == 0), _POWER_CAP, 0) | forced
         pcie = 4e6 * now.pace
         values: dict[str, Floats] = {
             "gpu_sm_clock": now.clock_mhz,
@@ -82,7 +77,7 @@ class Readings:
             "gpu_power_draw": now.power_w,
             "gpu_temp": temp_c,
             "gpu_mem_temp": temp_c + np.where(busy, 6 + 5 * np.minimum(now.power_w / gpu.power_w / 0.7, 1), 3),
-            "gpu_clocks_event_reasons": reasons.astype(np.float64),
+            "gpu_clocks_event_reasons": now.reasons.astype(np.float64),
             "gpu_fb_used": np.where(now.context, 0.88 * gpu.memory_mib, 0),
             "gpu_fb_total": np.full(shape, float(gpu.memory_mib)),
             "gpu_mem_copy_util": now.copy_util,
@@ -141,7 +136,11 @@ class Readings:
         self._bend("ib_port", values)
         self.port = self._finish("ib_port", values, PORT)
         for metric in PORT_COUNTERS:
-            self.port[metric] = twin.total(metric, self.t_s).tolist()
+            # The adapter counts congestion notes on Ethernet only; these ports are InfiniBand unless a scenario counts.
+            if metric.startswith("roce_") and metric not in twin.machine.rates:
+                self.port[metric] = [[REASON_WORDS[Reason.UNSUPPORTED]] * shape[1] for _ in range(shape[0])]
+            else:
+                self.port[metric] = twin.total(metric, self.t_s).tolist()
 
     def _read_nodes(self) -> None:
         twin, now, effects = self._twin, self._twin.machine, self._twin.effects

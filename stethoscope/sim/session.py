@@ -12,6 +12,7 @@ import msgspec
 
 from stethoscope.model import wire
 from stethoscope.sim import tools
+from stethoscope.sim.parts import Order  # noqa: TC001 - msgspec reads the annotation
 from stethoscope.sim.speaker import Speaker
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _START = re.compile(re.escape(wire.SCHEMA) + r" ([A-Za-z0-9]{1,64})")
 _ONDEMAND = re.compile(r" stethoscope-probe ([a-z0-9_]{1,64}) [0-9]+ (?:sudo|-)((?: [A-Za-z0-9._:/-]+)*)$")
 """End of a command line that runs an on-demand probe: its id, time limit, whether with sudo, and its arguments."""
+_PARTS_A_SLOT = 2
 _LONGEST_CONTROL = 65_536
 _LONGEST_PAYLOAD = 16 * 1024 * 1024
 _HISTORY_S = 900.0
@@ -37,6 +39,7 @@ class _Control(msgspec.Struct):
     s: float = 0.0
     id: int = 0
     probe: str = ""
+    groups: tuple[Order, ...] = ()
 
 
 _control = msgspec.json.Decoder(_Control)
@@ -123,7 +126,12 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
     def tick(self, now: float) -> None:
         """Send a frame if one is due at `now` (seconds of the loop's clock)."""
         speaker = self._speaker
-        if speaker is None or self._paused or now < self._due:
+        if speaker is None or self._paused:
+            return
+        # Like the worker of a real node, which reads one group after the other.
+        for line in speaker.parts(self._readings(), _PARTS_A_SLOT):
+            self._write(line)
+        if now < self._due:
             return
         # A late frame does not make the next ones early.
         self._due = max(self._due + speaker.tick_s, now + speaker.tick_s / 2)
@@ -177,6 +185,9 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
             self._due = min(self._due, asyncio.get_running_loop().time() + order.s)
         elif order.do == "full":
             self._write(speaker.frame(self._readings(), full=True))
+            speaker.repeat_parts()
+        elif order.do == "watch":
+            speaker.watch(order.groups)
         elif order.do == "run":
             self._write(speaker.result(order.id, order.probe))
         elif order.do == "stop":

@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from stethoscope.model import wire
 from stethoscope.sim import board
+from stethoscope.sim.files.view import View
+from stethoscope.sim.parts import Group
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from stethoscope.sim.files.view import Drawn
     from stethoscope.sim.lines import Said
+    from stethoscope.sim.parts import Order
     from stethoscope.sim.readings import Readings
     from stethoscope.sim.twin import Twin
 
-KERNEL = "5.15.0-113-generic"
 PYTHON = "3.10.12"
 FULL_S = 60.0
 """Time between two frames with every value."""
@@ -26,8 +29,10 @@ FULL_S = 60.0
 class Speaker:
     """The probe of one channel: knows its sequence number and what it sent last."""
 
-    def __init__(self, twin: Twin, node: int, tick_s: float) -> None:
-        """Speak for the node at that position."""
+    def __init__(self, twin: Twin, node: int, tick_s: float, drawn: Drawn | None = None) -> None:
+        """Speak for the node at that position; `drawn` is shared by the nodes of a fleet."""
+        self._drawn: Drawn = {} if drawn is None else drawn
+        self._groups: list[Group] = []
         self._twin = twin
         self._node = node
         self.tick_s = tick_s
@@ -42,7 +47,7 @@ class Speaker:
             wire.Hello(
                 **self._stamp(self._twin.t_s),
                 host=self._twin.layout.nodes[self._node],
-                kernel=KERNEL,
+                kernel=self._twin.builds.of(self._node).kernel,
                 python=PYTHON,
                 pid=4_000 + self._node,
                 boot_id=self._identity.boot_id,
@@ -76,6 +81,32 @@ class Speaker:
         """Return a line of the node's kernel log."""
         at = self._twin.wall_at_0 + said.at_s + self._identity.clock_offset_s
         return self._line(wire.Event(**self._stamp(self._twin.t_s), source=said.sink, text=said.text, at=round(at, 6)))
+
+    def watch(self, orders: Sequence[Order]) -> None:
+        """Read these groups from now on."""
+        # After the first round they are spread over their intervals.
+        self._groups = [
+            Group(order, order.s * (place + 1) / len(orders)) for place, order in enumerate(orders) if order.s >= 1
+        ]
+
+    def repeat_parts(self) -> None:
+        """Send every group whole again, as it becomes due: now."""
+        for group in self._groups:
+            group.forget()
+
+    def parts(self, readings: Readings, most: int) -> list[bytes]:
+        """Return the part lines that are due, at most so many."""
+        due = [group for group in self._groups if group.due_s <= readings.t_s][:most]
+        if not due:
+            return []
+        identity = self._identity
+        view = View(self._twin, self._node, readings, identity.booted_s, identity.clock_offset_s, self._drawn)
+        lines = []
+        for group in due:
+            fields = group.part(view, readings.t_s)
+            if fields is not None:
+                lines.append(self._line(wire.Part(**self._stamp(readings.t_s), **fields)))
+        return lines
 
     def result(self, number: int, probe: str) -> bytes:
         """Return what an on-demand probe gives on this node."""

@@ -17,13 +17,15 @@ import numpy.typing as npt
 from stethoscope.errors import InternalError
 from stethoscope.model.metric import Reason
 from stethoscope.sim import lines, machine
-from stethoscope.sim.columns import GPU_COUNTERS, PINNED, PORT_COUNTERS
+from stethoscope.sim.build import Builds
+from stethoscope.sim.columns import GPU_COUNTERS, LIMITS, PINNED, PORT_COUNTERS, SLOW_COUNTERS
 from stethoscope.sim.effects import Effects
 from stethoscope.sim.kinds.registry import KINDS
 from stethoscope.sim.layout import Layout
 from stethoscope.sim.noise import Floats, Noise
 from stethoscope.sim.overrides import Override
 from stethoscope.sim.run import WATCHDOG_S, JobRun, JobState
+from stethoscope.sim.told import Told
 from stethoscope.specs.place import Place
 from stethoscope.specs.scenario import Fault, LogLine, ProbeOutput, Scenario, SetValue
 
@@ -53,6 +55,8 @@ class Twin:
         self.runs = {job.id: JobRun(job, self.layout, self.noise) for job in scenario.jobs}
         self._faults: list[Kind] = [KINDS[event.kind](event) for event in scenario.events if isinstance(event, Fault)]
         self.overrides = [Override(event, self.layout) for event in scenario.events if isinstance(event, SetValue)]
+        self.told = Told(self)
+        self.builds = Builds(self)
         self._probes = [event for event in scenario.events if isinstance(event, ProbeOutput)]
         self._writer = lines.Writer(self.layout, self.runs, lambda at_s: self.wall_at_0 + at_s)
         self._order = itertools.count()
@@ -61,6 +65,7 @@ class Twin:
         self.boots: dict[int, float] = {}
         """Nodes that started again, and when (scenario seconds)."""
         self.character_c = 2.0 * self.noise.normal("character gpu_temp", self.layout.gpu_shape)
+        self._thirst = self.noise.uniform("character power cap", self.layout.gpu_shape)
         self._schedule()
         self.effects = Effects(self.layout)
         self._start_s = 0.0
@@ -152,15 +157,17 @@ class Twin:
                 self._note(run.hung_since + WATCHDOG_S)
             if run.ended_at is not None and was_ended is None:
                 self._end(run, run.ended_at)
-        self.machine = machine.machine(self.layout, effects, self.runs.values(), self.character_c)
+        self.machine = machine.machine(self.layout, effects, self.runs.values(), self.character_c, self._thirst)
         for override in self.overrides:
             override.force_rate(self.machine.rates, at_s)
+            override.force_disks(self.machine.rates, at_s)
         for node, boot_s in effects.boots.items():
             if self.boots.get(node) != boot_s:
                 self.boots[node] = boot_s
                 self._restart(node)
         self._start_s = at_s
-        self._read_s = {shape: self._read_at(shape, at_s) for shape in (self.layout.gpu_shape, self.layout.port_shape)}
+        shapes = {rate.shape for rate in self.machine.rates.values()}
+        self._read_s = {shape: self._read_at(shape, at_s) for shape in shapes}
 
     def _leave(self, at_s: float) -> None:
         """Carry what has memory over to the next state."""
@@ -203,7 +210,18 @@ class Twin:
                 first = size * self.noise.uniform(f"first {metric}", shape)
                 old = self.effects.base.get(metric)
                 totals[metric] = (first if old is None else np.where(np.isnan(old), first, old)).astype(np.int64)
-        return totals
+        return {**totals, **self._first_slow_totals()}
+
+    def _first_slow_totals(self) -> dict[str, Totals]:
+        """Return the totals after weeks of the same work: requests and their times fit together."""
+        totals = {metric: np.zeros(self.layout.shape(kind)) for metric, kind in SLOW_COUNTERS.items()}
+        worked_s = 1e6 * (0.2 + 1.5 * self.noise.uniform("first work", self.layout.node_shape))
+        totals["loading_time"] = 1000 * worked_s
+        totals["gpu_throttle_time_sw_power_cap"] = 1e6 * worked_s[:, None] * machine.held_share(self._thirst)
+        for metric, rate in self.machine.rates.items():
+            if metric.startswith("disk_"):
+                totals[metric] = worked_s[:, None] * rate
+        return {metric: total.astype(np.int64) for metric, total in totals.items()}
 
     # ------------------------------------------------------------ readings with memory
 
@@ -222,9 +240,9 @@ class Twin:
         base = self._base[metric]
         if metric in self.machine.rates or metric in self._sums:
             total = base + self._sum(metric, at_s).astype(np.int64)
-            if metric not in GPU_COUNTERS and not metric.endswith("_data"):
+            if metric in PORT_COUNTERS and not metric.endswith("_data"):
                 total = np.where(np.isin(base, PINNED), base, total)
-            return np.minimum(total, {**GPU_COUNTERS, **PORT_COUNTERS}[metric])
+            return np.minimum(total, LIMITS[metric])
         return base
 
     def _sum(self, metric: str, at_s: float) -> Floats:

@@ -1,0 +1,199 @@
+"""The parts that a simulated node prints: the files and commands that the console asks for, group by group, kept and
+repeated as the probe does it."""
+
+from __future__ import annotations
+
+import fnmatch
+import os.path
+import re
+from collections import Counter
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from stethoscope.model import wire
+from stethoscope.sim.files import disks, gpu, host, mounts, net, pci, smart
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from stethoscope.sim.files.view import View
+
+RESEND_S = 300.0
+"""A group is sent whole at least this often."""
+FILES: dict[str, Callable[[View], dict[str, str]]] = {
+    "pcie": pci.files,
+    "disks": disks.files,
+    "mounts": mounts.files,
+    "net": net.files,
+    "host": host.files,
+    "tuning": host.settings,
+    "identity": host.versions,
+}
+"""Group -> what its files say, whole."""
+_TASKS = "tasks"
+_DEVICES = tuple(f"/dev/{name}" for name in smart.CONTROLLERS)
+
+
+class Run(msgspec.Struct, frozen=True):
+    """One command of a group, as the control line has it."""
+
+    id: str
+    argv: tuple[str, ...]
+    each: str = ""
+
+
+class Order(msgspec.Struct, frozen=True):
+    """One group of the control line."""
+
+    name: str
+    s: float
+    read: tuple[tuple[str, str], ...] = ()
+    run: tuple[Run, ...] = ()
+
+
+class Group:
+    """One group on one channel: when it is due, and what was sent last. Times are scenario seconds."""
+
+    def __init__(self, order: Order, first_s: float) -> None:
+        """Be due at once, and again `first_s` later; from then on at the order's interval."""
+        self.order = order
+        self.due_s = 0.0
+        self._first_s = first_s
+        self._was_read = False
+        self._sent_s: float | None = None
+        self._last: dict[str, Any] | None = None
+
+    def forget(self) -> None:
+        """Be due now and send everything."""
+        self.due_s, self._sent_s = 0.0, None
+
+    def part(self, view: View, now_s: float) -> dict[str, Any] | None:
+        """Return the fields of the part line that is due, None when the node cannot read the group."""
+        self.due_s = now_s + (self.order.s if self._was_read else self._first_s)
+        self._was_read = True
+        fields = content(view, self.order)
+        if fields is None:
+            return None
+        same = fields == self._last and self._sent_s is not None and now_s < self._sent_s + RESEND_S - 1
+        self._last = fields
+        head = {"name": self.order.name, "s": self.order.s}
+        if same:
+            return {**head, "same": True}
+        self._sent_s = now_s
+        return {**head, **fields}
+
+
+def content(view: View, order: Order) -> dict[str, Any] | None:
+    """Return what a group says now."""
+    if order.name == "gpu":
+        return gpu.fields(view)
+    source = FILES.get(order.name)
+    files, failed = kept(order.read, {} if source is None else source(view))
+    ran = {}
+    for run in order.run:
+        if run.each:
+            globs = run.each.split()
+            for path in (path for path in _DEVICES if any(fnmatch.fnmatchcase(path, glob) for glob in globs)):
+                ran[f"{run.id} {os.path.basename(path)}"] = command(view, [*run.argv, path])
+        else:
+            ran[run.id] = command(view, list(run.argv))
+    return {"files": files, "failed": failed, "ran": ran}
+
+
+# ------------------------------------------------------------ files
+
+
+def kept(reads: tuple[tuple[str, str], ...], tree: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what is kept of the files of a tree, and why there is nothing of those that are named and not there."""
+    plan, absent = _plan(reads, tuple(tree))
+    files = {}
+    for pattern, keep, paths in plan:
+        if keep == "count":
+            counts = Counter(" ".join(tree[path].split()) for path in paths)
+            files[pattern] = "".join(f"{count} {text}\n" for text, count in sorted(counts.items()))
+        else:
+            filter_, _, wanted = keep.partition(" ")
+            for path in paths:
+                text = tree[path]
+                files[path] = _lines(text, filter_, wanted) if filter_ in ("only", "nonzero", "ethtool") else text
+    return files, dict(absent)
+
+
+@lru_cache(maxsize=256)
+def _plan(
+    reads: tuple[tuple[str, str], ...], paths: tuple[str, ...]
+) -> tuple[list[tuple[str, str, list[str]]], list[tuple[str, str]]]:
+    """Return (pattern, what to keep, paths) of every read that finds something, and the files that are not there."""
+    plan, absent = [], []
+    for pattern, keep in reads:
+        if keep == _TASKS:
+            found = [path for path in paths if path == _TASKS]
+        elif _is_pattern(pattern):
+            wanted = re.compile("/".join(fnmatch.translate(word)[4:-3] for word in pattern.split("/")))
+            found = sorted(path for path in paths if wanted.fullmatch(path) and path.count("/") == pattern.count("/"))
+        else:
+            found = [path for path in paths if path == pattern]
+            if not found:
+                absent.append((pattern, "absent"))
+        if found:
+            plan.append((pattern, keep, found))
+    return plan, absent
+
+
+def _is_pattern(text: str) -> bool:
+    return any(sign in text for sign in "*?[")
+
+
+@lru_cache(maxsize=8192)
+def _lines(text: str, filter_: str, wanted: str) -> str:
+    if filter_ == "nonzero":
+        return "".join(f"{line}\n" for line in text.split("\n") if line.split()[-1:] not in ([], ["0"]))
+    search = _expression(wanted).search
+    if filter_ == "ethtool":
+        return "".join(f"{line}\n" for line in text.split("\n") if line and search(line.split(" ")[0]))
+    return "".join(f"{line}\n" for line in text.split("\n") if line and search(line))
+
+
+@cache
+def _expression(text: str) -> re.Pattern[str]:
+    return re.compile(text)
+
+
+# ------------------------------------------------------------ commands
+
+
+def command(view: View, words: Iterable[str]) -> wire.Ran:
+    """Return what a command of a group gives on this node; the login may do what root may."""
+    words = list(words)
+    # `sh -c '... exec "$@"' sh COMMAND ...` and `sudo -n COMMAND ...` run the command behind them.
+    if words[:2] == ["sh", "-c"]:
+        words = words[4:]
+    if words[:2] == ["sudo", "-n"]:
+        words = words[2:]
+    match words:
+        case ["df", *arguments]:
+            return wire.Ran(out=mounts.df(view, arguments))
+        case ["chronyc", *_]:
+            return wire.Ran(out=host.chrony(view))
+        case ["timedatectl", *_]:
+            return wire.Ran(out=host.timedate(view))
+        case ["systemctl", "is-active", service]:
+            return _is_active(view, service)
+        case ["ipmitool", "mc", "info"]:
+            return wire.Ran(out=host.bmc(view))
+        case ["smartctl", *_, device]:
+            disk = smart.number_of(device)
+            if disk is not None:
+                status, text = smart.smartctl(view, disk)
+                return wire.Ran(exit=status, out=text)
+    return wire.Ran(status="absent")
+
+
+def _is_active(view: View, service: str) -> wire.Ran:
+    known = {"nvidia-persistenced": 1.0, "nvidia-fabricmanager": float(pci.has_switches(view))}
+    active = known.get(service, 0.0)
+    if service == "nvidia-fabricmanager":
+        active = view.state("fabricmanager_active", active)
+    return wire.Ran(out="active\n") if active else wire.Ran(exit=3, out="inactive\n")
