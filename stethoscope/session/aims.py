@@ -56,13 +56,11 @@ def aims_of(snapshot: FleetSnapshot, probe: OnDemand, places: Iterable[str]) -> 
         if probe.target == "node" or (place == name and probe.whole):
             found[Aim(name, (), name)] = None
             continue
-        known = _devices(snapshot, node, probe)
+        known = devices_of(snapshot, probe, name)
         if place == name:
-            if not known:
-                raise UsageError(f"{probe.id} looks at one {_WORDS[probe.target]}, and none is known on {name}")
             found.update(dict.fromkeys(known))
             continue
-        fitting = [aim for aim in known if aim.place == place] or _behind(snapshot, node, probe, place, known)
+        fitting = [aim for aim in known if aim.place == place] or _behind(node, probe, place, known)
         if not fitting:
             raise UsageError(f"{probe.id} looks at one {_WORDS[probe.target]}, and {place} is none that is known")
         found.update(dict.fromkeys(fitting))
@@ -79,8 +77,16 @@ _WORDS = {
 }
 
 
-def _devices(snapshot: FleetSnapshot, node: Node, probe: OnDemand) -> list[Aim]:
-    """Return an aim for every device of the node that the probe is for."""
+def devices_of(snapshot: FleetSnapshot, probe: OnDemand, name: str) -> list[Aim]:
+    """Return an aim for every device of a node that the probe is for, none for a probe of nodes; UsageError where it
+    needs one and none is known."""
+    found = _devices(snapshot.node(name), probe) if probe.target != "node" else []
+    if not found and not probe.whole and probe.target != "node":
+        raise UsageError(f"{probe.id} looks at one {_WORDS[probe.target]}, and none is known on {name}")
+    return found
+
+
+def _devices(node: Node, probe: OnDemand) -> list[Aim]:
     name = node.name
     if probe.target == "gpu":
         return [Aim(name, (str(gpu.index),), ids.gpu_place(name, gpu.index)) for gpu in node.gpus]
@@ -98,7 +104,7 @@ def _devices(snapshot: FleetSnapshot, node: Node, probe: OnDemand) -> list[Aim]:
     ]
 
 
-def _behind(snapshot: FleetSnapshot, node: Node, probe: OnDemand, place: str, known: Sequence[Aim]) -> list[Aim]:
+def _behind(node: Node, probe: OnDemand, place: str, known: Sequence[Aim]) -> list[Aim]:
     """Return the run for what is behind a place of another kind: the GPU of an NVLink, the address of a GPU or an
     adapter, the network interface of a port."""
     words = ""

@@ -15,7 +15,7 @@ from stethoscope.collect.command import CommandError
 from stethoscope.collect.commands import ON_DEMAND
 from stethoscope.errors import UsageError, did_you_mean
 from stethoscope.model.report import Item, Report, ToolError
-from stethoscope.session.aims import Aim, Refusal, aims_of, refusal
+from stethoscope.session.aims import Aim, Refusal, aims_of, devices_of, refusal
 from stethoscope.specs.probes import OnDemand, load_manifest
 from stethoscope.text import clean, clean_lines
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from stethoscope.collect.command import Answer
     from stethoscope.collect.source import Source
     from stethoscope.model.fleet import FleetSnapshot
-    from stethoscope.session.session import Tap
 
 AT_ONCE = 64
 """Nodes that are asked at the same time; one script at a time on each."""
@@ -168,13 +167,17 @@ class OnDemandRuns:
     """Runs on-demand probes on the nodes of one source and keeps what they said."""
 
     def __init__(
-        self, source: Source, clock: Clock, snapshot: Callable[[], FleetSnapshot], taps: Sequence[Tap] = ()
+        self,
+        source: Source,
+        clock: Clock,
+        snapshot: Callable[[], FleetSnapshot],
+        on_result: Callable[[Result], None] = lambda _result: None,
     ) -> None:
-        """Run on the nodes of `source`; `snapshot` gives their state, `taps` get every result as a note."""
+        """Run on the nodes of `source`; `snapshot` gives their state, `on_result` gets every result."""
         self._source: Any = source
         self._clock = clock
         self._snapshot = snapshot
-        self._taps = taps
+        self._on_result = on_result
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._turns: dict[str, asyncio.Lock] = {}
         self.results: dict[Key, Result] = {}
@@ -214,6 +217,11 @@ class OnDemandRuns:
         ]
         return preview_of(probe, steps)
 
+    def aims(self, name: str, node: str) -> list[Aim]:
+        """Return every device of a node that a probe can be aimed at; UsageError where it needs one and none is
+        known."""
+        return devices_of(self._snapshot(), self.probe(name), node)
+
     def results_of(self, node: str) -> list[Result]:
         """Return the last results of a node, the newest first."""
         mine = [result for result in self.results.values() if result.aim.node == node]
@@ -245,8 +253,7 @@ class OnDemandRuns:
             result = await self._asked(batch.preview, step, force=force)
         batch.results.append(result)
         self.results[result.key] = result
-        for tap in self._taps:
-            tap.on_note(ON_DEMAND, result_json(result))
+        self._on_result(result)
 
     async def _asked(self, preview: Preview, step: Step, *, force: bool) -> Result:
         probe, aim, started = preview.probe, step.aim, self._clock.monotonic()
@@ -277,6 +284,9 @@ class OnDemandRuns:
             )
         except CommandError as error:
             return result(Status.NOT_RUN, str(error), forced=refused is not None)
+        except Exception as error:  # noqa: BLE001  a defect met on one node must not cost the others
+            words = f"{type(error).__name__}: {clean(str(error), 200)}"
+            return result(Status.NOT_RUN, words, forced=refused is not None)
         status, told, sections = await asyncio.to_thread(read_answer, answer, probe, aim.node)
         return result(status, told, sections, forced=refused is not None)
 
@@ -378,7 +388,7 @@ def reader(parser: str) -> Callable[..., Report] | None:
     try:
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name != name:
+        if error.name not in (name, "stethoscope.parse.tools"):
             raise
         return None
     found: Callable[..., Report] | None = getattr(module, "read", None)

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Protocol
 from stethoscope.analysis.fold import FleetState
 from stethoscope.analysis.history import History
 from stethoscope.clock import SystemClock
+from stethoscope.collect.commands import ON_DEMAND
 from stethoscope.parse.stream import ParseError, parse
 from stethoscope.session.mark import MarkKeeper
 from stethoscope.session.memory import MemoryTuning
-from stethoscope.session.ondemand import OnDemandRuns
+from stethoscope.session.ondemand import OnDemandRuns, result_json
 from stethoscope.session.scheduler import follow
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from stethoscope.model.metric import Metric
     from stethoscope.model.scheduler import SchedulerReading
     from stethoscope.session.mark import MarkFile
+    from stethoscope.session.ondemand import Result
 
 TEND_S = 0.25
 """How often requests for full frames and pushed changes go out."""
@@ -123,7 +125,7 @@ class Session:
         self._snapshot: FleetSnapshot | None = None
         self._evaluated_mono: float | None = None
         self._memory = MemoryTuning()
-        self.ondemand = OnDemandRuns(source, self.clock, self.snapshot, self.taps)
+        self.ondemand = OnDemandRuns(source, self.clock, self.snapshot, self._on_probe_result)
 
     def on_frame(self, frame: Frame) -> None:
         """Take one raw line of a node; never raises."""
@@ -168,6 +170,13 @@ class Session:
             self._state.set_scheduler(reading)
         except Exception as error:  # noqa: BLE001  as above
             self._defect(error)
+
+    def _on_probe_result(self, result: Result) -> None:
+        for tap in self.taps:
+            try:
+                tap.on_note(ON_DEMAND, result_json(result))
+            except Exception as error:  # noqa: BLE001  as above
+                self._defect(error)
 
     @property
     def awaits_scheduler(self) -> bool:

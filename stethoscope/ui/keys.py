@@ -19,7 +19,7 @@ class Key(NamedTuple):
     """Words for the footer."""
     help: str
     where: tuple[str, ...]
-    """Screens on which it works: fleet, node, or everywhere."""
+    """Screens on which it works: fleet, node, preview and result of a probe, or everywhere."""
     footer: bool = False
     palette: bool = True
     replay: bool = False
@@ -96,6 +96,36 @@ KEYS: tuple[Key, ...] = (
         ("fleet", "node"),
     ),
     Key(
+        "probe.choose",
+        ("o",),
+        "choose_probe",
+        "probe: run one",
+        "probe",
+        "Choose a probe to run on this node, or read what the last ones said.",
+        ("node",),
+        footer=True,
+    ),
+    Key(
+        "probe.run",
+        ("enter",),
+        "run_probe",
+        "probe: run this",
+        "run",
+        "Run what is shown, nothing else; the journal keeps it.",
+        ("preview",),
+        footer=True,
+    ),
+    Key(
+        "probe.force",
+        ("F",),
+        "force_probe",
+        "probe: run it although a GPU is busy",
+        "run anyway",
+        "Run what is refused because a GPU is busy, after asking once more; the journal says so.",
+        ("preview",),
+        footer=True,
+    ),
+    Key(
         "sort.next",
         ("s",),
         "next_sort",
@@ -148,7 +178,7 @@ KEYS: tuple[Key, ...] = (
         "view: scroll",
         "scroll",
         "Scroll; h j k l do the same.",
-        ("node",),
+        ("node", "preview", "result"),
         palette=False,
     ),
     Key(

@@ -32,7 +32,7 @@ def everything(console: StethoscopeApp) -> tuple[list[Choice], Callable[[str], o
     actions: dict[str, Callable[[], object]] = {}
     choices: list[Choice] = []
     screen = console.screen
-    here = "fleet" if screen is console.fleet_screen else "node"
+    here = "fleet" if screen is console.fleet_screen else getattr(screen, "part", "node")
     for key in KEYS:
         if key.replay and console.replay is None:
             continue

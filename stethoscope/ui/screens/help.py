@@ -36,7 +36,12 @@ _SIGNS: tuple[tuple[Level, str, str], ...] = (
 def help_rows(glyphs: Glyphs, cells: int, *, replay: bool = False) -> list[Row]:
     """Return the text of the help screen, wrapped to `cells`; with the keys of a replay in one."""
     rows: list[Row] = [(Span(" Keys", Tone.STRONG),)]
-    parts = [("fleet", "on the fleet"), ("node", "on a node"), ("everywhere", "everywhere")]
+    parts = [
+        ("fleet", "on the fleet"),
+        ("node", "on a node"),
+        ("preview", "before a probe is run"),
+        ("everywhere", "everywhere"),
+    ]
     if replay:
         parts.insert(0, ("replay", "in this replay"))
     for where, title in parts:

@@ -96,6 +96,12 @@ class NodeScreen(Screen[None]):
         if self._snapshot is not None and self._node_name in self._snapshot.by_name:
             self._owner.retry_node(self._snapshot.node(self._node_name))
 
+    def action_choose_probe(self) -> None:
+        """Choose a probe to run on this node."""
+        from stethoscope.ui.screens.probe import offer
+
+        offer(self._owner, self._node_name)
+
     def action_pause(self) -> None:
         """Hold the view, or let it go on; a replay stands still itself."""
         if self._owner.replay is not None:

@@ -1,0 +1,260 @@
+"""On-demand probes of a node: choose one, see exactly what would be run, run it, read what came back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.screen import Screen
+
+from stethoscope.clock import duration
+from stethoscope.errors import StethoscopeError
+from stethoscope.ui.bindings import bindings_of
+from stethoscope.ui.keys import footer_of
+from stethoscope.ui.present.frame import footer, rule
+from stethoscope.ui.present.probe import aimed, cost, preview_rows, result_rows, summary_rows
+from stethoscope.ui.present.spans import Row, Span, Tone, fit, plain, spread
+from stethoscope.ui.widgets.rows import Lines, RowsView
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual import events
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from stethoscope.model.fleet import FleetSnapshot
+    from stethoscope.session.ondemand import Batch, OnDemandRuns, Preview, Result
+    from stethoscope.specs.probes import OnDemand
+    from stethoscope.ui.app import StethoscopeApp
+
+_RESULT, _PROBE, _BATCH = "result ", "probe ", "batch "
+
+
+def offer(console: StethoscopeApp, node: str) -> None:
+    """Let a person choose a probe for `node`, or a result that is there already; say so where nothing can be run."""
+    runs: OnDemandRuns | None = getattr(console.session, "ondemand", None)
+    if console.replay is not None or runs is None:
+        console.tell("a recording runs nothing" if console.replay is not None else "the session is not open yet")
+        return
+    if runs.why_not:
+        console.tell(runs.why_not)
+        return
+    try:
+        probes = runs.probes
+    except StethoscopeError as error:
+        console.tell(str(error), seconds=15)
+        return
+    running = [batch for batch in runs.batches if node in batch.preview.nodes]
+    results, now = runs.results_of(node), console.clock.wall()
+    choices = [
+        (f"now: {batch.preview.probe.id}", batch.progress(console.clock.monotonic()), f"{_BATCH}{place}")
+        for place, batch in enumerate(running)
+    ]
+    choices += [(f"{probe.id}", _explained(probe), f"{_PROBE}{probe.id}") for probe in probes.values()]
+    choices += [
+        (f"read: {_called(result)}", f"{duration(max(0.0, now - result.at))} ago, {_how(result)}", f"{_RESULT}{place}")
+        for place, result in enumerate(results)
+    ]
+
+    def take(choice: str) -> None:
+        kind, _, rest = choice.partition(" ")
+        if kind == _RESULT.strip():
+            console.push_screen(ProbeResultScreen(console, [results[int(rest)]]))
+        elif kind == _BATCH.strip():
+            console.push_screen(ProbeResultScreen(console, [], running[int(rest)]))
+        else:
+            aim(console, runs, probes[rest], node)
+
+    console.choose(f"probe {node}", choices, take)
+
+
+def _explained(probe: OnDemand) -> str:
+    return f"{probe.title} ({aimed(probe)}; {cost(probe)})"
+
+
+def _called(result: Result) -> str:
+    return " ".join((result.probe, *result.aim.arguments))
+
+
+def _how(result: Result) -> str:
+    wrong = sum(bool(item.level) for item in result.items) + len(result.remarks)
+    return f"{result.status.value}, {wrong} wrong" if wrong else result.status.value
+
+
+def aim(console: StethoscopeApp, runs: OnDemandRuns, probe: OnDemand, node: str) -> None:
+    """Let a person choose what of `node` the probe looks at, where there is a choice, and show what would be run."""
+
+    def show(place: str) -> None:
+        try:
+            preview = runs.preview(probe.id, [place])
+        except StethoscopeError as error:
+            console.tell(str(error))
+            return
+        console.push_screen(ProbePreviewScreen(console, runs, preview, node))
+
+    try:
+        every = runs.aims(probe.id, node)
+    except StethoscopeError as error:
+        console.tell(str(error))
+        return
+    if len(every) < 2 and not (every and probe.whole):
+        show(every[0].place if every else node)
+        return
+    whole = "the whole node" if probe.whole else f"all {len(every)}, one after the other"
+    choices = [(whole, node, node), *((" ".join(one.arguments), one.place, one.place) for one in every)]
+    console.choose(f"{probe.id} on {node}", choices, show)
+
+
+class _RowsScreen(Screen[None]):
+    """A title, rows that scroll, and the keys."""
+
+    AUTO_FOCUS = "RowsView"
+    part = ""
+    """The screen's name in the registry of keys."""
+
+    def __init__(self, console: StethoscopeApp) -> None:
+        super().__init__()
+        self._owner = console
+
+    def compose(self) -> ComposeResult:
+        yield Lines(id="top")
+        yield Lines(id="rule-top")
+        yield RowsView(id="values")
+        yield Lines(id="rule-bottom")
+        yield Lines(id="keys")
+
+    def on_mount(self) -> None:
+        self._draw()
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._draw()
+
+    def title_row(self, cells: int) -> Row:
+        raise NotImplementedError
+
+    def rows(self, cells: int) -> Sequence[Row]:
+        raise NotImplementedError
+
+    def _draw(self) -> None:
+        cells, glyphs = self.size.width or 80, self._owner.glyphs
+        view = self.query_one(RowsView)
+        self.query_one("#top", Lines).show([self.title_row(cells)])
+        for name in ("rule-top", "rule-bottom"):
+            self.query_one(f"#{name}", Lines).show([rule(cells, glyphs)])
+        self.query_one("#keys", Lines).show([footer(footer_of(self.part), cells)])
+        wide = view.cells or cells
+        view.show([fit(row, wide, glyphs.ellipsis) for row in self.rows(wide)])
+
+    def action_move(self, rows: int, _columns: int) -> None:
+        view = self.query_one(RowsView)
+        view.scroll_to(y=view.scroll_offset.y + rows, animate=False, immediate=True)
+
+    def action_page(self, pages: int) -> None:
+        self.action_move(pages * max(1, self.query_one(RowsView).size.height - 1), 0)
+
+    def text(self) -> str:
+        """Return everything that is shown, as text."""
+        return "\n".join(plain(row).rstrip() for row in self.rows(10_000)) + "\n"
+
+
+class ProbePreviewScreen(_RowsScreen):
+    """What would be run, where, and what forbids it; enter runs it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("preview", moves=True)
+    part = "preview"
+
+    def __init__(self, console: StethoscopeApp, runs: OnDemandRuns, preview: Preview, node: str) -> None:
+        """Show `preview`, made for a place on `node`."""
+        super().__init__(console)
+        self._runs = runs
+        self.preview = preview
+        self._node_name = node
+
+    def title_row(self, cells: int) -> Row:
+        """Return the title."""
+        left = (
+            Span(f" {self.preview.probe.id}", Tone.TITLE),
+            Span(f"  {self.preview.probe.title} on {self._node_name}", Tone.QUIET),
+        )
+        return spread(left, (Span("nothing runs yet ", Tone.QUIET),), cells)
+
+    def rows(self, cells: int) -> Sequence[Row]:
+        """Return the preview."""
+        return preview_rows(self.preview, cells, self._owner.glyphs)
+
+    def action_run_probe(self) -> None:
+        """Run what nothing forbids."""
+        if all(step.refusal is not None for step in self.preview.steps):
+            can_force = any(step.refusal is not None and step.refusal.can_force for step in self.preview.steps)
+            self._owner.tell("refused" + (": F runs it anyway" if can_force else ""))
+            return
+        self._start(force=False)
+
+    def action_force_probe(self) -> None:
+        """Run it although a GPU is busy, after asking once more."""
+        words = [step.refusal.words for step in self.preview.steps if step.refusal and step.refusal.can_force]
+        if not words:
+            self._owner.tell("nothing is refused that could be forced")
+            return
+        from stethoscope.ui.screens.ask import AskScreen
+
+        def go(answer: str | None) -> None:
+            if answer is not None and answer.lower() == "yes":
+                self._start(force=True)
+
+        self._owner.push_screen(AskScreen(self._owner, f"{words[0]}: type yes to run it; the journal says so"), go)
+
+    def _start(self, *, force: bool) -> None:
+        batch = self._runs.start(self.preview, force=force)
+        self._owner.switch_screen(ProbeResultScreen(self._owner, [], batch))
+
+
+class ProbeResultScreen(_RowsScreen):
+    """What came back, or how far it is; leaving does not end what runs."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("result", moves=True)
+    part = "result"
+
+    def __init__(self, console: StethoscopeApp, results: Sequence[Result], batch: Batch | None = None) -> None:
+        """Show `results`, or those of a batch as they come."""
+        super().__init__(console)
+        self._given = list(results)
+        self._batch = batch
+        self._shown = -1
+
+    @property
+    def results(self) -> list[Result]:
+        """Return what is there by now, in the order of the preview."""
+        if self._batch is None:
+            return self._given
+        done = {result.aim: result for result in self._batch.results}
+        return [done[step.aim] for step in self._batch.preview.steps if step.aim in done]
+
+    def show_snapshot(self, snapshot: FleetSnapshot, now_mono: float, now_wall: float) -> None:
+        """Look how far it is."""
+        if self._batch is None or self._shown >= len(self._batch.preview.steps):
+            return
+        self._shown = len(self._batch.results)
+        self._draw()
+
+    def title_row(self, cells: int) -> Row:
+        """Return what is asked, and how far it is."""
+        if self._batch is not None and not self._batch.done:
+            words = self._batch.progress(self._owner.clock.monotonic())
+            return spread((Span(f" {words}", Tone.TITLE),), (Span("escape lets it run on ", Tone.QUIET),), cells)
+        results = self.results
+        if not results:
+            return (Span(" nothing was run", Tone.TITLE),)
+        place = results[0].aim.place if len(results) == 1 else results[0].aim.node
+        return (Span(f" {results[0].probe}", Tone.TITLE), Span(f"  {place}", Tone.QUIET))
+
+    def rows(self, cells: int) -> Sequence[Row]:
+        """Return the results, one after the other, and how they went where there are many."""
+        glyphs, now, results = self._owner.glyphs, self._owner.clock.wall(), self.results
+        many = self._batch is not None and len(self._batch.preview.steps) > 1
+        rows: list[Row] = list(summary_rows(results, glyphs)) if many else []
+        for result in results:
+            if rows:
+                rows.append(())
+            rows += result_rows(result, now, cells, glyphs)
+        return rows
