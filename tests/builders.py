@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stethoscope.model.fleet import FleetSnapshot, Node, Table
+from stethoscope.model.facts import GpuProcess
+from stethoscope.model.fleet import FleetSnapshot, Node, PartAge, Table
 from stethoscope.model.frame import Link, LinkState
 from stethoscope.model.ids import node_of
-from stethoscope.model.metric import Kind, Metric, Missing, Reason, Scope
+from stethoscope.model.metric import DEVICE_SCOPES, Kind, Metric, Missing, Reason, Scope
 from stethoscope.model.wire import GpuIdentity, PortIdentity
 from stethoscope.paths import bundled
 from stethoscope.specs.metric import FILE, read_metrics
@@ -56,10 +57,78 @@ HEALTHY: dict[str, float] = {
     "mem_total": 2_063_000,
     "mem_dirty_writeback": 10,
     "nvml_latency": 15,
+    "gpu_mem_clock": 2619,
+    "gpu_process_count": 1,
+    "gpu_throttle_time_sw_power_cap": 20_000,
+    "gpu_temp_slowdown": 87,
+    "gpu_pcie_link_gen": 5,
+    "gpu_pcie_link_gen_max": 5,
+    "gpu_pcie_link_width": 16,
+    "gpu_pcie_link_width_max": 16,
+    "gpu_persistence_mode": 1,
+    "gpu_ecc_mode": 1,
+    "fabric_state": 3,
+    "nvlink_active_count": 18,
+    "gpu_power_limit_default": 700,
+    "gpu_sm_clock_max": 1980,
+    "nvlink_state": 1,
+    "nvlink_speed": 26.562,
+    "pcie_link_speed": 32,
+    "pcie_link_width": 16,
+    "pcie_max_link_speed": 32,
+    "pcie_max_link_width": 16,
+    "net_operstate": 6,
+    "net_mtu": 9000,
+    "net_speed": 100_000,
+    "net_rx_bytes": 40_000_000,
+    "net_tx_bytes": 40_000_000,
+    "net_tcp_retrans": 0.2,
+    "file_nr": 21_000,
+    "clock_offset": 0.00012,
+    "clock_synchronised": 1,
+    "boot_time": 1_770_000_000,
+    "memlock_limit": 2_000_000_000,
+    "peermem_loaded": 1,
+    "fabricmanager_active": 1,
+    "persistenced_active": 1,
+    "disk_reads": 12,
+    "disk_writes": 80,
+    "disk_read_bytes": 1_500_000,
+    "disk_write_bytes": 22_000_000,
+    "disk_await": 0.4,
+    "disk_io_util": 3,
+    "nvme_temperature": 41,
+    "smart_passed": 1,
+    "nvme_percentage_used": 4,
+    "nvme_available_spare": 100,
+    "smart_power_on_hours": 14_200,
+    "fs_used": 41,
+    "fs_inodes_used": 3,
+    "fs_size": 3_500,
+    "fs_available": 2_065,
+    "lustre_state": 5,
     "node_reachable": 1,
     "node_data_age": 1,
 }
 """Values of a fleet that trains (counters: counts per second); every other metric is 0."""
+
+DEVICES: dict[Scope, tuple[str, ...]] = {
+    Scope.NVLINK: tuple(f"{gpu}/{link}" for gpu in range(8) for link in range(18)),
+    Scope.PCIE: tuple(f"0000:{0x18 + at:02x}:00.0" for at in (*range(8), *range(64, 72))),
+    Scope.NET: ("bond0", "eth0", "eth1"),
+    Scope.DISK: ("nvme0n1", "nvme1n1"),
+    Scope.FS: ("/", "/scratch", "/shared"),
+}
+"""Devices of a node of eight GPUs and eight ports that sent its parts."""
+WORDS = {
+    "driver_version": "550.90.07", "cuda_version": "12.4", "kernel": "5.15.0-1049-nvidia", "os": "Ubuntu 22.04.4 LTS",
+    "product": "NVIDIA DGX H100", "bios": "1.1.3", "cpu_governor": "performance", "nccl_version": "2.21.5", "mtu": "4092",
+}  # fmt: skip
+GROUPS = {
+    "gpu": 30.0, "pcie": 30.0, "disks": 30.0, "mounts": 30.0, "net": 30.0, "host": 30.0, "clock": 60.0,
+    "tuning": 300.0, "identity": 300.0, "smart": 600.0,
+}  # fmt: skip
+"""Groups of what is read rarely, and how often each is, in seconds."""
 
 Value = float | Missing | Reason
 """A number, or why there is none."""
@@ -89,17 +158,20 @@ def fleet(
     name: str = "test",
     names: Iterable[str] = (),
     simulated: bool = False,
+    devices: Mapping[Scope, tuple[str, ...]] | None = None,
 ) -> FleetSnapshot:
     """Return a healthy fleet of `gpu-001` ... with `per_rack` nodes to a rack, racks `rack-01` ... in `pod-1`.
 
     `set` puts values (for counters: counts per second) or reasons at (place, metric); `totals` counts of counters since
     the first reading. A lost node is unreachable, a lost GPU or port answers LOST. A waiting node has sent nothing yet.
-    `ages` are seconds since the last frame (1 otherwise); `links` and `notes` are by node.
+    `ages` are seconds since the last frame (1 otherwise); `links` and `notes` are by node. With `devices` (DEVICES), every node
+    has those and has sent its parts, WORDS and a process on each GPU.
     """
+    devices = devices or {}
     node_names = [*names] or [f"gpu-{number:03}" for number in range(1, nodes + 1)]
     lost, waiting, links, ages, notes = [*lost], [*waiting], links or {}, ages or {}, notes or {}
     built = [
-        _node(index, node_name, gpus, ports, per_rack, lost, waiting, links, ages.get(node_name, 1.0), notes)
+        _node(index, node_name, gpus, ports, per_rack, lost, waiting, links, ages.get(node_name, 1.0), notes, devices)
         for index, node_name in enumerate(node_names)
     ]
     snapshot = FleetSnapshot(
@@ -111,6 +183,7 @@ def fleet(
             Scope.NODE: _table(Scope.NODE, len(built)),
             Scope.GPU: _table(Scope.GPU, sum(len(node.gpus) for node in built)),
             Scope.PORT: _table(Scope.PORT, sum(len(node.ports) for node in built)),
+            **{scope: _table(scope, len(built) * len(devices.get(scope, ()))) for scope in DEVICE_SCOPES},
         },
         catalogue=catalogue(),
         findings=tuple(findings),
@@ -165,6 +238,7 @@ def _node(
     links: Mapping[str, LinkState | Link],
     age_s: float,
     notes: Mapping[str, Mapping[str, str]],
+    devices: Mapping[Scope, tuple[str, ...]],
 ) -> Node:
     state = LinkState.UNREACHABLE if name in lost else LinkState.CONNECTING if name in waiting else LinkState.LIVE
     link = links.get(name, state)
@@ -192,7 +266,32 @@ def _node(
         frames=10 if seen else 0,
         version=1,
         expected_gpus=gpus,
+        **(_parts(index, gpus, devices) if devices else {}),
     )
+
+
+def _parts(index: int, gpus: int, devices: Mapping[Scope, tuple[str, ...]]) -> dict[str, Any]:
+    """Return what a node has from its parts."""
+    abouts: dict[tuple[Scope, str], Mapping[str, str]] = {}
+    for at, name in enumerate(devices.get(Scope.PCIE, ())):
+        abouts[Scope.PCIE, name] = {"driver": "nvidia" if at < gpus else "mlx5_core"}
+    for name in devices.get(Scope.DISK, ()):
+        abouts[Scope.DISK, name] = {"model": "SAMSUNG MZQL23T8HCLS-00A07", "firmware": "GDC5602Q"}
+    for name in devices.get(Scope.FS, ()):
+        abouts[Scope.FS, name] = {"type": "ext4" if name == "/" else "lustre"}
+    processes = tuple(
+        GpuProcess(4100 + gpu, gpu, 70_000.0, "C", "python3", "kim", "R", slurm_job="4242") for gpu in range(gpus)
+    )
+    return {
+        "devices": dict(devices),
+        "device_first": {scope: index * len(names) for scope, names in devices.items()},
+        "about": abouts,
+        "words": WORDS,
+        "gpu_words": {"gpu_vbios_version": ("96.00.89.00.01",) * gpus},
+        "processes": processes,
+        "tasks": (),
+        "parts": {name: PartAge(MONO - 12, every_s) for name, every_s in GROUPS.items()},
+    }
 
 
 def _pci(position: int) -> str:

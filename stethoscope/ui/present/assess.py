@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stethoscope.analysis.expect import peer_rows
 from stethoscope.analysis.service import at_most
 from stethoscope.clock import duration
 from stethoscope.model.finding import Severity
 from stethoscope.model.frame import LinkState
 from stethoscope.model.ids import node_of
-from stethoscope.model.metric import Kind, Reason, Scope
+from stethoscope.model.metric import DEVICE_SCOPES, Kind, Reason, Scope
 from stethoscope.ui.present.numbers import REASON_LEVELS, title_in_text, value_text
 from stethoscope.ui.present.spans import Level
 
@@ -148,12 +149,16 @@ def freshness(node: Node, now_mono: float) -> Level:
     return Level.STALE if node.is_stale(now_mono) else Level.NORMAL
 
 
-def metric_levels(table: Table, metric: Metric) -> Levels:
-    """Return the level of one metric in every row: missing by its reason, else by the metric's own thresholds."""
+def metric_levels(table: Table, metric: Metric, part: range | None = None) -> Levels:
+    """Return the level of one metric in every row, or in those of `part`: missing by its reason, else by the metric's own
+    thresholds."""
     column = table.index[metric.id]
-    levels: Levels = _REASON_LEVELS[table.reasons[column]].copy()
-    present = table.reasons[column] == Reason.PRESENT
-    values = table.values[column] * metric.rate_scale if metric.kind is Kind.COUNTER else table.values[column]
+    here = slice(None) if part is None else slice(part.start, part.stop)
+    reasons, values = table.reasons[column, here], table.values[column, here]
+    levels: Levels = _REASON_LEVELS[reasons].copy()
+    present = reasons == Reason.PRESENT
+    if metric.kind is Kind.COUNTER:
+        values = values * metric.rate_scale
     for limit, level in ((metric.warn, Level.WARNING), (metric.critical, Level.CRITICAL)):
         if limit is not None and metric.worse in ("high", "low"):
             with np.errstate(invalid="ignore"):
@@ -164,7 +169,8 @@ def metric_levels(table: Table, metric: Metric) -> Levels:
     return levels
 
 
-def _is_judged(metric: Metric) -> bool:
+def is_judged(metric: Metric) -> bool:
+    """Tell whether values of a metric have a level of their own."""
     # How old a node's data is follows from its link and its tick, not from a threshold of its own.
     return metric.id == "ib_port_state" or (
         metric.id != "node_data_age" and (metric.warn is not None or metric.critical is not None)
@@ -176,7 +182,7 @@ def _row_levels(snapshot: FleetSnapshot, scope: Scope) -> Levels:
     levels = np.zeros(table.values.shape[1], dtype=np.uint8)
     for name in table.metrics:
         metric = snapshot.catalogue[name]
-        if _is_judged(metric):
+        if is_judged(metric):
             some = metric_levels(table, metric)
             # A missing value among many is not a level of the device, unless the device itself is gone.
             some[some == Level.MISSING] = Level.NORMAL
@@ -258,7 +264,7 @@ def _worst_value(assessment: Assessment, node: Node) -> str:
             continue
         for name in table.metrics:
             metric = snapshot.catalogue[name]
-            if not _is_judged(metric):
+            if not is_judged(metric):
                 continue
             levels = metric_levels(table, metric)[part.start : part.stop]
             position = int(levels.argmax())
@@ -275,12 +281,24 @@ def short_place(place: str) -> str:
 
 
 def peers_median(assessment: Assessment, scope: Scope, metric: str, row: int) -> float | None:
-    """Return the median of `metric` over the other rows of the same kind (GPU model, port layer) that have a value."""
+    """Return the median of `metric` over the other rows of the same kind (GPU model, port layer; for other devices the
+    same place on comparable nodes, and their like on the same node) that have a value."""
     table = assessment.snapshot.tables[scope]
     column = table.index[metric]
+    if scope in DEVICE_SCOPES:
+        return _peers_of_device(assessment, scope, column, row)
     mask = (table.reasons[column] == Reason.PRESENT) & _like(assessment, scope, row)
     mask[row] = False
     return float(np.median(table.values[column][mask])) if mask.any() else None
+
+
+def _peers_of_device(assessment: Assessment, scope: Scope, column: int, row: int) -> float | None:
+    snapshot = assessment.snapshot
+    node = next(node for node in snapshot.nodes if row in snapshot.rows(node, scope))
+    rows = peer_rows(snapshot, node, scope, row - snapshot.rows(node, scope).start)
+    table = snapshot.tables[scope]
+    values = table.values[column, rows][table.reasons[column, rows] == Reason.PRESENT]
+    return float(np.median(values)) if values.size else None
 
 
 def _like(assessment: Assessment, scope: Scope, row: int) -> npt.NDArray[np.bool_]:

@@ -6,7 +6,7 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from stethoscope.clock import duration
+from stethoscope.clock import duration, iso
 from stethoscope.model.metric import REASON_WORDS, Kind, Missing, Reason
 from stethoscope.model.quantity import as_said
 from stethoscope.ui.present.spans import Level
@@ -21,9 +21,15 @@ _STEPS: dict[str, tuple[tuple[float, str], ...]] = {
     "KB/s": ((1e9, "TB/s"), (1e6, "GB/s"), (1e3, "MB/s")),
     "MiB": ((1048576.0, "TiB"), (1024.0, "GiB")),
     "KiB": ((1073741824.0, "TiB"), (1048576.0, "GiB"), (1024.0, "MiB")),
+    "GiB": ((1024.0, "TiB"),),
+    "Mb/s": ((1e6, "Tb/s"), (1e3, "Gb/s")),
+    "MB/s": ((1e6, "TB/s"), (1e3, "GB/s")),
     "ticks/s": ((1e9, "G ticks/s"), (1e6, "M ticks/s"), (1e3, "k ticks/s")),
 }
-COUNTED = {"tasks", "CPUs", "GPUs", "events", "errors", "packets"}
+COUNTED = {
+    "tasks", "CPUs", "GPUs", "events", "errors", "packets", "processes", "links", "banks", "rows", "pages", "mounts",
+    "files", "replays", "generation", "sectors", "epoch s", "lanes",
+}  # fmt: skip
 """Units that are no more than the plural of the title."""
 
 REASON_LEVELS: dict[Reason, Level] = {
@@ -41,6 +47,10 @@ REASON_LEVELS: dict[Reason, Level] = {
     Reason.ABSENT: Level.MISSING,
 }
 """The level that stands for each reason."""
+
+
+_BEFORE = {"lanes": "x", "generation": "gen "}
+"""Units that stand before the number."""
 
 
 def number(value: float) -> str:
@@ -97,7 +107,11 @@ def _stepped(value: float, unit: str) -> tuple[float, str]:
 def _with_unit(value: float, unit: str) -> str:
     value, unit = as_said(*_stepped(value, unit))
     if unit == "s":
-        return duration(value)
+        return f"-{duration(-value)}" if value < 0 else duration(value) if value >= 0.05 or not value else f"{number(value * 1e3)} ms"
+    if unit == "epoch s":
+        return iso(value)
+    if unit in _BEFORE:
+        return f"{_BEFORE[unit]}{value:.0f}"
     if unit.startswith("/"):
         return f"{rate(value)}{unit}"
     return f"{number(value)} {unit}".rstrip()
@@ -137,7 +151,8 @@ def total_text(metric: Metric, total: int) -> str:
 
 def title_in_text(title: str) -> str:
     """Return the title of a metric as it stands inside a sentence: `symbol errors`, `SM clock`, `GPU power`."""
-    return title if title[:2].isupper() or title[1:2].isupper() else title[:1].lower() + title[1:]
+    word = title.partition(" ")[0]
+    return title if word[1:] != word[1:].lower() or word == "Xid" else title[:1].lower() + title[1:]
 
 
 _FACT = re.compile(r"(?P<id>[a-z0-9_]+)(?: (?P<how>\w+) (?P<span>.+))?")

@@ -79,14 +79,16 @@ class Glyphs(NamedTuple):
     dash: str
     up: str
     down: str
+    spark: str
+    """Heights of the bars of a trend, from low to high."""
 
     def level(self, level: int) -> str:
         """Return the glyph of a level."""
         return self.levels[level]
 
 
-UNICODE = Glyphs("·?•~▲–‖✖", "░░▒▒▓▓██", "─", "·", "…", "–", "↑", "↓")
-ASCII = Glyphs(".?o~!-#X", "01234567", "-", "|", ">", "-", "^", "v")
+UNICODE = Glyphs("·?•~▲–‖✖", "░░▒▒▓▓██", "─", "·", "…", "–", "↑", "↓", "▁▂▃▄▅▆▇█")
+ASCII = Glyphs(".?o~!-#X", "01234567", "-", "|", ">", "-", "^", "v", "_.-=+*%#")
 _TO_ASCII = str.maketrans(
     {"·": "|", "…": ">", "–": "-", "−": "-", "→": ">", "─": "-", "‖": "#", "✖": "X", "▲": "!", "•": "o"}
 )
