@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from stethoscope import __version__
+from stethoscope.collect.commands import ON_DEMAND
 from stethoscope.model.frame import Link, LinkState
 from stethoscope.store.format import (
     BLOCK_RAW,
@@ -253,6 +254,8 @@ class Recorder:
 
     def _keep_note(self, mono: float, payload: bytes) -> None:
         note = msgspec.json.decode(payload, type=_Note)
+        if note.kind == ON_DEMAND:
+            return  # it happened once, and stands for nothing that goes on
         if note.tells_nothing:
             self._notes[f"{note.kind} failed"] = (mono, payload)
         else:
