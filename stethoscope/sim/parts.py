@@ -4,6 +4,7 @@ repeated as the probe does it."""
 from __future__ import annotations
 
 import fnmatch
+import itertools
 import os.path
 import re
 from collections import Counter
@@ -179,21 +180,31 @@ def command(view: View, words: Iterable[str]) -> wire.Ran:
             return wire.Ran(out=host.chrony(view))
         case ["timedatectl", *_]:
             return wire.Ran(out=host.timedate(view))
-        case ["systemctl", "is-active", service]:
-            return _is_active(view, service)
+        case ["systemctl", "show", *arguments]:
+            return wire.Ran(out=_services(view, arguments))
         case ["ipmitool", "mc", "info"]:
             return wire.Ran(out=host.bmc(view))
-        case ["smartctl", *_, device]:
-            disk = smart.number_of(device)
+        case ["smartctl", *arguments]:
+            disk = smart.number_of(arguments[-1]) if arguments else None
             if disk is not None:
-                status, text = smart.smartctl(view, disk)
+                status, text = smart.smartctl(view, disk, arguments)
                 return wire.Ran(exit=status, out=text)
     return wire.Ran(status="absent")
 
 
-def _is_active(view: View, service: str) -> wire.Ran:
-    known = {"nvidia-persistenced": 1.0, "nvidia-fabricmanager": float(pci.has_switches(view))}
-    active = known.get(service, 0.0)
-    if service == "nvidia-fabricmanager":
-        active = view.state("fabricmanager_active", active)
-    return wire.Ran(out="active\n") if active else wire.Ran(exit=3, out="inactive\n")
+def _services(view: View, arguments: list[str]) -> str:
+    """Return what `systemctl show -p PROPERTY ... SERVICE ...` prints: a block for each, with what was asked for."""
+    wanted = [after for word, after in itertools.pairwise(arguments) if word == "-p"]
+    services = [after for before, after in itertools.pairwise(["", *arguments]) if before != "-p" and after != "-p"]
+    installed = {"nvidia-persistenced": True, "nvidia-fabricmanager": pci.has_switches(view)}
+    blocks = []
+    for service in services:
+        there = installed.get(service, False)
+        active = there and (service != "nvidia-fabricmanager" or view.state("fabricmanager_active", 1) > 0)
+        properties = {
+            "Id": f"{service}.service",
+            "LoadState": "loaded" if there else "not-found",
+            "ActiveState": "active" if active else "inactive",
+        }
+        blocks.append("".join(f"{name}={word}\n" for name, word in properties.items() if name in wanted))
+    return "\n".join(blocks)

@@ -29,6 +29,9 @@ def files(view: View) -> dict[str, str]:
         found[f"{base}/device/hwmon{disk + 2}/temp1_input"] = f"{1000 * temperature_c(view, disk) - 150}\n"
     found["/sys/block/md0/size"] = f"{2 * (SECTORS - 264_192)}\n"
     found["/sys/block/md0/queue/rotational"] = "0\n"
+    # An array without redundancy cannot be degraded and has no file for it.
+    found["/sys/block/md0/md/level"] = "raid0\n"
+    found["/sys/block/md0/md/array_state"] = "clean\n"
     return found
 
 

@@ -49,8 +49,8 @@ def health(view: View, disk: int) -> dict[str, int]:
     }
 
 
-def smartctl(view: View, disk: int) -> tuple[int, str]:
-    """Return exit status and output of `smartctl -j -a` for a disk."""
+def smartctl(view: View, disk: int, arguments: list[str]) -> tuple[int, str]:
+    """Return exit status and output of smartctl with these arguments, which ask for everything as JSON."""
     log = health(view, disk)
     failing = log["critical_warning"] != 0
     status = 8 if failing else 0
@@ -63,7 +63,7 @@ def smartctl(view: View, disk: int) -> tuple[int, str]:
             "svn_revision": "5155",
             "platform_info": f"x86_64-linux-{view.build.kernel}",
             "build_info": "(local build)",
-            "argv": ["smartctl", "-j", "-a", device],
+            "argv": ["smartctl", *arguments],
             "exit_status": status,
         },
         "device": {"name": device, "info_name": device, "type": "nvme", "protocol": "NVMe"},
@@ -81,7 +81,9 @@ def smartctl(view: View, disk: int) -> tuple[int, str]:
         "power_cycle_count": log["power_cycles"],
         "power_on_time": {"hours": log["power_on_hours"]},
     }
-    return status, json.dumps(document, indent=2) + "\n"
+    is_compact = "--json=c" in arguments
+    separators = (",", ":") if is_compact else None
+    return status, json.dumps(document, indent=None if is_compact else 2, separators=separators) + "\n"
 
 
 def serial(view: View, disk: int) -> str:

@@ -115,6 +115,8 @@ class GpuFellOffBus(Kind):
         at = (self.node, self.index)
         effects.gpu_missing[at] = Reason.LOST
         effects.stuck[at] = True
+        if self.fault.params["aer_before"]:
+            effects.shown[(self.fault.where.text, "pcie_aer_fatal")] = 1.0
         if age_s >= 60.0:
             effects.slurm[self.node] = "inval"
             effects.slurm_since[self.node] = self.fault.at_s + 60.0
