@@ -26,7 +26,7 @@ import processes
 from fabric import Ports
 from host import Host
 from kernel_log import KernelLog
-from nvml import PROBE_NAME, Gpus
+from nvml import PROBE_NAME, RARE_NAME, Gpus
 
 SCHEMA = "stethoscope.probe/1"
 PATIENCE_S = 1.5
@@ -221,19 +221,20 @@ class Probe:
     def watch(self, message):
         """Begin to read what is read rarely, or read something else from now on. The parts of the probe that do it come
         with the first of these lines, so that nothing waits for them."""
-        groups = message.get("groups")
-        packed = message.get("packed")
-        if packed:
-            parts, _, groups = zlib.decompress(binascii.a2b_base64(packed)).decode("utf-8").partition("\1")
-            groups = json.loads(groups)
-            texts = parts.split("\0") if not self.rare else []
+        parts = message.get("parts")
+        if parts and not self.rare:
+            texts = zlib.decompress(binascii.a2b_base64(parts)).split(b"\0")
             for name, source in zip(texts[::2], texts[1::2]):
+                name = name.decode("ascii")
+                if name == RARE_NAME:
+                    self.gpus.rare_source = source
+                    continue
                 module = sys.modules[name] = type(sys)(name)
                 exec(compile(source, name + ".py", "exec"), vars(module))  # noqa: S102 - our own, from the console
         if not self.rare:
             # Not by `import`, which would make them parts of what is sent at the start.
             self.rare = __import__("watch").Watch(self.gpus, self.wake)
-        self.rare.tell("watch", groups)
+        self.rare.tell("watch", message.get("groups"))
 
     def send_parts(self):
         """Print what was read rarely, with the time of its reading."""

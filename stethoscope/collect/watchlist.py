@@ -25,15 +25,14 @@ def watch_line(sudo: bool) -> bytes:
     """
     manifest = (paths.bundled("probes") / "manifest.yaml").read_bytes()
     return payload.kept(
-        [b"sudo" if sudo else b"", manifest, *payload.watch_sources()], lambda: packed_line(watch_groups(sudo=sudo))
+        [b"sudo" if sudo else b"", manifest, *payload.watch_sources()], lambda: line_of(watch_groups(sudo=sudo))
     )
 
 
-def packed_line(groups: list[dict[str, Any]]) -> bytes:
-    """Return a line for these groups, with its newline; packed are the parts of the probe that it needs for that, a
-    byte of 1, and the groups."""
-    content = payload.watch_parts() + b"\1" + json.dumps(groups, separators=(",", ":")).encode()
-    return b'{"do":"watch","packed":"%s"}\n' % binascii.b2a_base64(zlib.compress(content, 9), newline=False)
+def line_of(groups: list[dict[str, Any]]) -> bytes:
+    """Return the first line for these groups, with its newline: with the parts of the probe that it needs for that."""
+    parts = binascii.b2a_base64(zlib.compress(payload.watch_parts(), 9), newline=False).decode()
+    return json.dumps({"do": "watch", "groups": groups, "parts": parts}, separators=(",", ":")).encode() + b"\n"
 
 
 def watch_groups(*, sudo: bool) -> list[dict[str, Any]]:

@@ -30,7 +30,7 @@ class Watched:
         self.probe = probe
         probe.until(lambda message: isinstance(message, wire.Full))
         # The parts that do it come with the console's own line.
-        probe.write(watchlist.packed_line(groups))
+        probe.write(watchlist.line_of(groups))
 
     def part(self, name: str, *, whole: bool = True, patience_s: float = 20.0) -> wire.Part:
         """Return the next part of a group."""
