@@ -358,8 +358,8 @@ class Columns:
         *,
         full: bool,
     ) -> None:
-        """Set `now` and `read`, in which `columns` are the rows `within`, for lists with words or nulls; a total is a whole
-        number that is not negative."""
+        """Set `now` and `read`, in which `columns` are the rows `within`, for lists with words or nulls; totals are
+        whole numbers that are not negative."""
         whole = [cell if isinstance(cell, int) and cell >= 0 else 0 for cell in flat]
         codes = codes_of(flat, full=full)
         for number, cell in enumerate(flat):
