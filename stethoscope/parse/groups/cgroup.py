@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 _JOB = re.compile(r"/job_(\d{1,10})(?=/|$)", re.ASCII | re.MULTILINE)
@@ -21,6 +22,7 @@ class Owner(NamedTuple):
     container: str = ""
 
 
+@lru_cache(maxsize=4096)
 def owner(text: str) -> Owner:
     """Return whose the process with these control groups is."""
     job, pod = _JOB.search(text), _POD.search(text)

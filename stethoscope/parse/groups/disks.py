@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from stethoscope.model.facts import Devices, Facts
@@ -10,6 +11,8 @@ from stethoscope.model.metric import Scope
 from stethoscope.parse.groups.values import ERROR, UNSUPPORTED, line, numbers, whole
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stethoscope.model import wire
     from stethoscope.model.wire import Cell
 
@@ -18,7 +21,12 @@ _SECTOR = 512
 """Bytes of what the kernel counts as a sector, whatever the disk's own are."""
 _COLUMNS = 11
 """Columns behind the name that every kernel has; later ones count discards and flushes."""
+_SENSOR = "/temp1_input"
 _TEMPERATURE = re.compile(r"/sys/block/(nvme[^/]+)/device/(?:device/hwmon/)?hwmon\d*/temp1_input")
+_DESCRIPTIONS = (
+    "device/model", "device/firmware_rev", "device/rev", "device/state", "size", "queue/rotational",
+    "md/level", "md/array_state", "md/degraded",
+)  # fmt: skip
 _METRICS = (
     "disk_reads",
     "disk_writes",
@@ -67,7 +75,7 @@ def _temperatures(part: wire.Part) -> dict[str, Cell]:
     """Return the temperature in degrees of each NVMe disk whose driver gives it in thousandths."""
     found: dict[str, Cell] = {}
     for path, text in part.files.items():
-        match = _TEMPERATURE.fullmatch(path)
+        match = _TEMPERATURE.fullmatch(path) if path.endswith(_SENSOR) else None
         if match:
             thousandths = whole(text)
             found[match[1]] = ERROR if thousandths is None else thousandths / 1000
@@ -78,18 +86,31 @@ def _temperatures(part: wire.Part) -> dict[str, Cell]:
     return found
 
 
-def _about(part: wire.Part, name: str) -> dict[str, str]:
-    folder = f"/sys/block/{name}"
-    sectors = whole(part.files.get(f"{folder}/size", ""))
-    rotational = line(part, f"{folder}/queue/rotational")
-    degraded = whole(part.files.get(f"{folder}/md/degraded", ""))
+def _about(part: wire.Part, name: str) -> Mapping[str, str]:
+    folder = f"/sys/block/{name}/"
+    return _described(*[part.files.get(folder + file, "") for file in _DESCRIPTIONS])
+
+
+@lru_cache(maxsize=4096)
+def _described(
+    model: str,
+    firmware: str,
+    revision: str,
+    state: str,
+    sectors: str,
+    rotational: str,
+    raid: str,
+    array: str,
+    missing: str,
+) -> Mapping[str, str]:
+    count, degraded = whole(sectors), whole(missing)
     said = {
-        "model": " ".join(part.files.get(f"{folder}/device/model", "").split()),
-        "firmware": line(part, f"{folder}/device/firmware_rev") or line(part, f"{folder}/device/rev"),
-        "size": size(sectors * _SECTOR) if sectors and sectors > 0 else "",
-        "rotational": {"0": "no", "1": "yes"}.get(rotational, ""),
-        "state": line(part, f"{folder}/device/state") or line(part, f"{folder}/md/array_state"),
-        "raid": line(part, f"{folder}/md/level"),
+        "model": " ".join(model.split()),
+        "firmware": firmware.strip() or revision.strip(),
+        "size": size(count * _SECTOR) if count and count > 0 else "",
+        "rotational": {"0": "no", "1": "yes"}.get(rotational.strip(), ""),
+        "state": state.strip() or array.strip(),
+        "raid": raid.strip(),
         "degraded": f"{degraded} missing" if degraded else "",
     }
     return {key: text for key, text in said.items() if text}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from stethoscope.model.facts import Devices, Facts, GpuProcess
@@ -25,7 +26,7 @@ def read(part: wire.Part) -> Facts:
     return Facts(
         part.name,
         node={"zombie_gpu_holders": len(stuck)},
-        gpu={metric: [UNSUPPORTED if cell is None else cell for cell in row] for metric, row in part.gpu.items()},
+        gpu={metric: _filled(row) for metric, row in part.gpu.items()},
         devices={Scope.NVLINK: _links(part)} if part.links else {},
         words=words,
         gpu_words=gpu_words,
@@ -44,10 +45,19 @@ def _links(part: wire.Part) -> Devices:
         column: list[Cell] = []
         for gpu, count in enumerate(counts):
             row = rows[gpu] if gpu < len(rows) else []
-            column.extend(UNSUPPORTED if cell is None else cell for cell in row)
+            column.extend(_filled(row))
             column.extend([UNSUPPORTED] * (count - len(row)))
         values[metric] = column
-    return Devices(tuple(f"{gpu}/{link}" for gpu, count in enumerate(counts) for link in range(count)), values)
+    return Devices(_link_names(tuple(counts)), values)
+
+
+def _filled(row: list[Cell]) -> list[Cell]:
+    return [UNSUPPORTED if cell is None else cell for cell in row] if None in row else row
+
+
+@lru_cache(maxsize=64)
+def _link_names(counts: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple(f"{gpu}/{link}" for gpu, count in enumerate(counts) for link in range(count))
 
 
 def _process(part: wire.Part, app: list[Cell]) -> GpuProcess:

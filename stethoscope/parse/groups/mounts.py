@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from stethoscope.model.facts import Devices, Facts
@@ -38,6 +39,7 @@ _OF_CONTAINERS = ("/var/lib/docker/", "/var/lib/containers/", "/var/lib/containe
 """What is mounted here is a part of what is mounted elsewhere, unless it is the root of a device."""
 _OCTAL = re.compile(r"\\([0-7]{3})", re.ASCII)
 _DF = re.compile(r"(\S.*?) +(\S+) +(-|\d+) +(-|\d+) +(-|-?\d+) +(-|\d+%) +(/.*)", re.ASCII)
+_DF_COLUMNS = 7
 _COMPLAINT = re.compile(r"df: ['‘`]?(/.*?)['’]?: (.+)")
 _NFS_MOUNT = re.compile(r"device \S+ mounted on (\S+) with fstype nfs4? ?.*")
 _LUSTRE = re.compile(r"/proc/fs/lustre/(?:mdc|osc)/(.+?)-(?:MDT|OST)[0-9a-fA-F]{4}-[^/]*/state", re.ASCII)
@@ -149,6 +151,7 @@ def _chosen(text: str) -> list[_Mount]:
     return [by_point[point] for point in sorted(by_point)]
 
 
+@lru_cache(maxsize=4096)
 def _mount(entry: str) -> _Mount | None:
     """Return a line of mountinfo; the optional fields before the dash can be any number."""
     left, dash, right = entry.partition(" - ")
@@ -173,11 +176,15 @@ def _df(part: wire.Part, name: str) -> _Df:
     points: dict[str, _Space] = {}
     sources: dict[str, _Space] = {}
     for entry in ran.out.split("\n"):
-        match = _DF.fullmatch(entry.rstrip())
-        if match:
-            space = _Space(whole(match[3]), whole(match[4]), whole(match[5]))
-            points[match[7]] = space
-            sources.setdefault(match[1], space)
+        words = entry.split()
+        if len(words) > _DF_COLUMNS or not (words and words[-1].startswith("/")):
+            # Devices, types and mount points with spaces in them, and the head.
+            match = _DF.fullmatch(entry.rstrip())
+            words = list(match.groups()) if match else []
+        if len(words) == _DF_COLUMNS:
+            space = _Space(whole(words[2]), whole(words[3]), whole(words[4]))
+            points[words[6]] = space
+            sources.setdefault(words[0], space)
     complaints = {match[1]: match[2] for match in map(_COMPLAINT.fullmatch, ran.err.split("\n")) if match}
     return _Df(ERROR if ran.exit and not points else "", points, sources, complaints)
 

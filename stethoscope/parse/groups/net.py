@@ -2,99 +2,103 @@
 
 from __future__ import annotations
 
-import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from stethoscope.model.facts import Devices, Facts
 from stethoscope.model.metric import Scope
-from stethoscope.parse.groups.values import ABSENT, ERROR, PERMISSION, UNSUPPORTED, bounded, cell, numbers, whole
+from stethoscope.parse.groups.values import ABSENT, ERROR, PERMISSION, UNSUPPORTED, bounded, numbers, whole
 from stethoscope.parse.pci import normal_pci
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from stethoscope.model import wire
     from stethoscope.model.wire import Cell
 
-_INTERFACE = re.compile(r"/sys/class/net/([^/]{1,32})/device", re.ASCII)
-_ADAPTER = re.compile(r"/sys/class/infiniband/([^/]{1,64})/device/net/([^/]{1,32})", re.ASCII)
+_INTERFACES, _ADAPTERS = "/sys/class/net/", "/sys/class/infiniband/"
 _STATES = {
     "unknown": 0, "notpresent": 1, "down": 2, "lowerlayerdown": 3, "testing": 4, "dormant": 5, "up": 6,
 }  # fmt: skip
 _UNKNOWN_SPEEDS = frozenset({0, 65_535})
 _COLUMNS = 16
-_STATISTICS = {
-    "net_rx_discards_phy": ("rx_discards_phy",),
-    "net_rx_crc_errors_phy": ("rx_crc_errors_phy",),
-    "net_rx_symbol_err_phy": ("rx_symbol_err_phy", "rx_pcs_symbol_err_phy"),
-    "net_link_down_events_phy": ("link_down_events_phy",),
-    "net_pci_stalled_wr": ("outbound_pci_stalled_wr",),
+_COUNTERS = {
+    "rx_discards_phy": "net_rx_discards_phy",
+    "rx_crc_errors_phy": "net_rx_crc_errors_phy",
+    "rx_symbol_err_phy": "net_rx_symbol_err_phy",
+    "link_down_events_phy": "net_link_down_events_phy",
+    "outbound_pci_stalled_wr": "net_pci_stalled_wr",
+    **{f"rx_prio{priority}_pause_duration": "net_pfc_rx_pause_duration" for priority in range(8)},
+    **{f"tx_prio{priority}_pause": "net_pfc_tx_pause" for priority in range(8)},
 }
-"""Metric -> the names of its counter in the driver, the first that is there."""
-_PRIORITIES = {
-    "net_pfc_rx_pause_duration": re.compile(r"rx_prio\d_pause_duration", re.ASCII),
-    "net_pfc_tx_pause": re.compile(r"tx_prio\d_pause", re.ASCII),
-}
+"""Counter of the adapter's driver -> metric; those of several priorities are added."""
+_SECOND_CHOICE = {"rx_pcs_symbol_err_phy": "net_rx_symbol_err_phy"}
+"""Counters that stand for the metric when the first one is not there."""
+_FROM_ADAPTER = tuple(dict.fromkeys(_COUNTERS.values()))
 _FROM_DEV = ("net_rx_bytes", "net_tx_bytes", "net_drops", "net_errors")
+_NOT_COUNTED: list[Cell] = [UNSUPPORTED] * len(_FROM_DEV)
 
 
 def read(part: wire.Part) -> Facts:
     """Return the state and the counters of each interface, and how much TCP sent again."""
-    retransmitted = _retransmitted(part.files.get("/proc/net/snmp"))
-    counted = _dev(part.files.get("/proc/net/dev", ""))
+    devices: dict[str, str] = {}
     adapters: dict[str, str] = {}
-    statistics: dict[str, dict[str, int | None]] = {}
-    names: dict[str, str] = {}
+    statistics: dict[str, Mapping[str, Cell]] = {}
+    texts: dict[str, dict[str, str]] = {name: {} for name in _FILES}
+    words: dict[str, dict[str, str]] = {name: {} for name in _FILES}
     for path, text in part.files.items():
-        if match := _INTERFACE.fullmatch(path):
-            names[match[1]] = text.strip()
-        elif match := _ADAPTER.fullmatch(path):
-            adapters[match[2]] = match[1]
-            statistics[match[2]] = _pairs(text)
-    rows = {name: _row(part, name, counted.get(name), statistics.get(name)) for name in sorted(names)}
-    metrics = list(next(iter(rows.values()), {}))
-    values = {metric: [row[metric] for row in rows.values()] for metric in metrics}
-    about = {}
-    for name in rows:
-        said = {"pci": normal_pci(names[name].rpartition("/")[2]), "adapter": adapters.get(name, "")}
-        about[name] = {key: text for key, text in said.items() if text}
+        above, _, last = path.rpartition("/")
+        if path.startswith(_INTERFACES):
+            if last in texts:
+                texts[last][above.rpartition("/")[2]] = text
+            elif last == "device":
+                devices[above.rpartition("/")[2]] = text
+        elif path.startswith(_ADAPTERS):
+            adapters[last] = path[len(_ADAPTERS) :].partition("/")[0]
+            statistics[last] = _statistics(text)
+    for path, word in part.failed.items():
+        above, _, last = path.rpartition("/")
+        if path.startswith(_INTERFACES) and last in words:
+            words[last][above.rpartition("/")[2]] = word
+    names = sorted(devices)
+    values: dict[str, list[Cell]] = {}
+    for file, (metric, reading) in _FILES.items():
+        column = texts[file]
+        values[metric] = [reading(column.get(name), words[file].get(name, UNSUPPORTED)) for name in names]
+    counted = _dev(part.files.get("/proc/net/dev", ""), devices)
+    rows = [counted.get(name, _NOT_COUNTED) for name in names]
+    values.update((metric, [row[place] for row in rows]) for place, metric in enumerate(_FROM_DEV))
+    found = [statistics.get(name, {}) for name in names]
+    values.update((metric, [row.get(metric, UNSUPPORTED) for row in found]) for metric in _FROM_ADAPTER)
+    about = {name: _about(devices[name], adapters.get(name, "")) for name in names}
     return Facts(
         part.name,
-        node={"net_tcp_retrans": retransmitted},
-        devices={Scope.NET: Devices(tuple(rows), values, about)},
+        node={"net_tcp_retrans": _retransmitted(part.files.get("/proc/net/snmp"))},
+        devices={Scope.NET: Devices(tuple(names), values, about)},
     )
 
 
-def _row(
-    part: wire.Part, name: str, counted: list[Cell] | None, statistics: Mapping[str, int | None] | None
-) -> dict[str, Cell]:
-    folder = f"/sys/class/net/{name}"
-    row: dict[str, Cell] = {
-        "net_operstate": _state(part, f"{folder}/operstate"),
-        "net_mtu": cell(part, f"{folder}/mtu"),
-        "net_speed": _speed(part, f"{folder}/speed"),
-        "net_carrier_changes": cell(part, f"{folder}/carrier_changes"),
-    }
-    row.update(zip(_FROM_DEV, counted or [UNSUPPORTED] * len(_FROM_DEV), strict=True))
-    for metric, keys in _STATISTICS.items():
-        row[metric] = next((_known(statistics[key]) for key in keys if statistics and key in statistics), UNSUPPORTED)
-    for metric, pattern in _PRIORITIES.items():
-        row[metric] = _sum([count for key, count in (statistics or {}).items() if pattern.fullmatch(key)])
-    return row
+@lru_cache(maxsize=16_384)
+def _about(device: str, adapter: str) -> Mapping[str, str]:
+    said = {"pci": normal_pci(device.strip().rpartition("/")[2]), "adapter": adapter}
+    return {key: text for key, text in said.items() if text}
 
 
-def _state(part: wire.Part, path: str) -> Cell:
-    text = part.files.get(path)
-    if text is None:
-        return part.failed.get(path, UNSUPPORTED)
-    return _STATES.get(text.strip(), ERROR)
+@lru_cache(maxsize=4096)
+def _number(text: str | None, word: str) -> Cell:
+    number = None if text is None else whole(text)
+    return word if text is None else _known(number)
 
 
-def _speed(part: wire.Part, path: str) -> Cell:
+@lru_cache(maxsize=256)
+def _state(text: str | None, word: str) -> Cell:
+    return word if text is None else _STATES.get(text.strip(), ERROR)
+
+
+@lru_cache(maxsize=256)
+def _speed(text: str | None, word: str) -> Cell:
     """Return Mb/s; without a link there is none: the kernel then says -1, or refuses to read."""
-    text = part.files.get(path)
     if text is None:
-        word = part.failed.get(path, UNSUPPORTED)
         return word if word in (PERMISSION, UNSUPPORTED) else ABSENT
     speed = whole(text)
     if speed is None:
@@ -102,41 +106,52 @@ def _speed(part: wire.Part, path: str) -> Cell:
     return ABSENT if speed < 0 or speed >= 2**31 or speed in _UNKNOWN_SPEEDS else speed
 
 
-def _dev(text: str) -> dict[str, list[Cell]]:
-    """Return bytes in and out, drops and errors of each interface of /proc/net/dev."""
+_FILES: Mapping[str, tuple[str, Callable[[str | None, str], Cell]]] = {
+    "operstate": ("net_operstate", _state),
+    "mtu": ("net_mtu", _number),
+    "speed": ("net_speed", _speed),
+    "carrier_changes": ("net_carrier_changes", _number),
+}
+"""File of an interface -> its metric, and what reads it: from its text, or from the word of why there is none."""
+
+
+def _dev(text: str, names: Mapping[str, str]) -> dict[str, list[Cell]]:
+    """Return bytes in and out, drops and errors of each of the interfaces in /proc/net/dev."""
     found: dict[str, list[Cell]] = {}
     for entry in text.split("\n"):
-        name, colon, rest = entry.rpartition(":")
-        columns = rest.split()
-        if not colon or len(columns) < _COLUMNS:
+        name, _, rest = entry.rpartition(":")
+        name = name.strip()
+        if name not in names:
             continue
-        counts = numbers(columns[:_COLUMNS])
+        columns = rest.split()
+        counts = numbers(columns[:_COLUMNS]) if len(columns) >= _COLUMNS else None
         if counts is None:
-            found[name.strip()] = [ERROR] * len(_FROM_DEV)
+            found[name] = [ERROR] * len(_FROM_DEV)
         else:
-            found[name.strip()] = [counts[0], counts[8], _sum([counts[3], counts[11]]), _sum([counts[2], counts[10]])]
+            drops, errors = bounded(counts[3] + counts[11]), bounded(counts[2] + counts[10])
+            found[name] = [counts[0], counts[8], _known(drops), _known(errors)]
     return found
 
 
-def _pairs(text: str) -> dict[str, int | None]:
-    pairs = {}
-    for entry in text.split("\n"):
-        name, _, count = entry.strip().rpartition(" ")
-        if name:
-            pairs[name.strip().removesuffix(":")] = whole(count)
-    return pairs
+def _statistics(text: str) -> dict[str, Cell]:
+    """Return the metrics that an adapter counts, from lines such as `rx_discards_phy 12`."""
+    words = text.split()
+    counts = numbers(words[1::2]) if words else []
+    if counts is None or len(words) % 2:
+        return dict.fromkeys(_FROM_ADAPTER, ERROR)
+    found: dict[str, int] = {}
+    others: dict[str, int] = {}
+    for name, count in zip(words[::2], counts, strict=True):
+        metric = _COUNTERS.get(name)
+        if metric is not None:
+            found[metric] = found.get(metric, 0) + count
+        elif name in _SECOND_CHOICE:
+            others[_SECOND_CHOICE[name]] = count
+    return {metric: _known(bounded(count)) for metric, count in {**others, **found}.items()}
 
 
 def _known(count: int | None) -> Cell:
     return ERROR if count is None else count
-
-
-def _sum(counts: list[int | None] | list[int]) -> Cell:
-    if not counts:
-        return UNSUPPORTED
-    if None in counts:
-        return ERROR
-    return _known(bounded(sum(count for count in counts if count is not None)))
 
 
 def _retransmitted(text: str | None) -> Cell:

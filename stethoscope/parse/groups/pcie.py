@@ -2,89 +2,89 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from stethoscope.model.facts import Devices, Facts
 from stethoscope.model.metric import Scope
-from stethoscope.parse.groups.values import ERROR, UNSUPPORTED, real, whole
+from stethoscope.parse.groups.values import ERROR, UNSUPPORTED, bounded, real, whole
 from stethoscope.parse.pci import normal_pci
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from stethoscope.model import wire
     from stethoscope.model.wire import Cell
 
-_DRIVERS = "/sys/bus/pci/drivers/"
+_ROOT = ["", "sys", "bus", "pci", "drivers"]
 _PORTS = "pcieport"
 _VIRTUAL = "physfn"
-_SPEEDS = {"current_link_speed": "pcie_link_speed", "max_link_speed": "pcie_max_link_speed"}
-_WIDTHS = {"current_link_width": "pcie_link_width", "max_link_width": "pcie_max_link_width"}
-_ERRORS = {
-    "aer_dev_correctable": ("pcie_aer_correctable", "TOTAL_ERR_COR"),
-    "aer_dev_nonfatal": ("pcie_aer_nonfatal", "TOTAL_ERR_NONFATAL"),
-    "aer_dev_fatal": ("pcie_aer_fatal", "TOTAL_ERR_FATAL"),
-}
 _LANES = frozenset({1, 2, 4, 8, 12, 16, 32})
 """What a link can have; 63 and 255 are all ones, read from a device that does not answer."""
-
-_Files = dict[str, tuple[str | None, str]]
-"""Name of a file -> its text, or None and the word of why it has none."""
+_METRICS = {
+    "current_link_speed": "pcie_link_speed",
+    "max_link_speed": "pcie_max_link_speed",
+    "current_link_width": "pcie_link_width",
+    "max_link_width": "pcie_max_link_width",
+    "aer_dev_correctable": "pcie_aer_correctable",
+    "aer_dev_nonfatal": "pcie_aer_nonfatal",
+    "aer_dev_fatal": "pcie_aer_fatal",
+}
+_TOTAL = "TOTAL_ERR_"
 
 
 def read(part: wire.Part) -> Facts:
     """Return the links of the devices, and of those ports that stand above one of them."""
-    paths: dict[str, str] = {}
+    links: dict[str, str] = {}
     drivers: dict[str, str] = {}
-    values: dict[str, _Files] = {}
-    virtual = set[str]()
-    start = len(_DRIVERS)
+    texts: dict[str, dict[str, str]] = {name: {} for name in (*_METRICS, _VIRTUAL)}
     for path, text in part.files.items():
-        if not path.startswith(_DRIVERS):
+        words = path.split("/")
+        if words[:5] != _ROOT:
             continue
-        words = path[start:].split("/")
-        if len(words) == 2:
-            paths[words[1]], drivers[words[1]] = text, words[0]
-        elif len(words) == 3:
-            if words[2] == _VIRTUAL:
-                virtual.add(words[1])
-            values.setdefault(words[1], {})[words[2]] = (text, "")
-            if words[0] == _PORTS:
-                drivers[words[1]] = _PORTS
-    for path, word in part.failed.items():
-        words = path[start:].split("/")
-        if path.startswith(_DRIVERS) and len(words) == 3:
-            values.setdefault(words[1], {})[words[2]] = (None, word)
-    found = _found(paths, virtual)
+        if len(words) == 8 and words[7] in texts:
+            texts[words[7]][words[6]] = text
+            drivers.setdefault(words[6], words[5])
+        elif len(words) == 7:
+            links[words[6]], drivers[words[6]] = text, words[5]
+    found = {name: _upstream(path) for name, path in links.items() if name not in texts[_VIRTUAL] and _is_address(name)}
     above = _above(found, drivers)
-    names = sorted({*found, *above}, key=lambda name: normal_pci(name) or name)
-    rows = [_row(values.get(name, {})) for name in names]
-    metrics = (*_SPEEDS.values(), *_WIDTHS.values(), *(metric for metric, _ in _ERRORS.values()))
-    about: dict[str, dict[str, str]] = {}
+    # Addresses of the usual length first: a longer one has a longer domain.
+    names = sorted(sorted({*found, *above}), key=len)
+    values: dict[str, list[Cell]] = {}
+    for file, metric in _METRICS.items():
+        column = texts[file]
+        if file.endswith("speed"):
+            widths = texts[file.replace("speed", "width")]
+            values[metric] = [_speed(column.get(name), widths.get(name)) for name in names]
+        else:
+            reading: Callable[[str | None], Cell] = _lanes if file.endswith("width") else _errors
+            values[metric] = [reading(column.get(name)) for name in names]
+    for path, word in part.failed.items():
+        words = path.split("/")
+        if words[:5] == _ROOT and len(words) == 8 and words[7] in _METRICS and words[6] in names:
+            values[_METRICS[words[7]]][names.index(words[6])] = word
+    errors = {metric: texts[file] for file, metric in _METRICS.items() if file.startswith("aer")}
+    about: dict[str, Mapping[str, str]] = {}
     for name in names:
-        chain = found.get(name)
-        said = {"driver": drivers.get(name, ""), "upstream": (chain[-1] if chain else "") if name in found else ""}
-        if name in above:
-            said["upstream"], said["above"] = above[name][0], " ".join(above[name][1])
-        said.update(_kinds(values.get(name, {})))
-        about[name] = {key: text for key, text in said.items() if text}
-    return Facts(
-        part.name,
-        devices={
-            Scope.PCIE: Devices(tuple(names), {metric: [row[metric] for row in rows] for metric in metrics}, about)
-        },
-    )
+        upstream, below = above[name] if name in above else (found[name][-1] if found[name] else "", ())
+        kinds = tuple((metric, column[name]) for metric, column in errors.items() if column.get(name))
+        about[name] = _about(drivers.get(name, ""), upstream, tuple(below), kinds)
+    return Facts(part.name, devices={Scope.PCIE: Devices(tuple(names), values, about)})
 
 
-def _found(paths: dict[str, str], virtual: set[str]) -> dict[str, list[str]]:
-    """Return each device with the addresses above it, the root first; virtual functions have no link of their own."""
-    found: dict[str, list[str]] = {}
-    for name, path in paths.items():
-        if name in virtual or not normal_pci(name):
-            continue
-        found[name] = [step for step in path.split("/")[:-1] if step.count(":") == 2 and normal_pci(step)]
-    return found
+@lru_cache(maxsize=16_384)
+def _is_address(name: str) -> bool:
+    return name.count(":") == 2 and bool(normal_pci(name))
 
 
-def _above(found: dict[str, list[str]], drivers: dict[str, str]) -> dict[str, tuple[str, list[str]]]:
+@lru_cache(maxsize=16_384)
+def _upstream(path: str) -> tuple[str, ...]:
+    """Return the addresses above a device, the root first."""
+    return tuple(step for step in path.strip().split("/")[:-1] if _is_address(step))
+
+
+def _above(found: Mapping[str, tuple[str, ...]], drivers: Mapping[str, str]) -> dict[str, tuple[str, list[str]]]:
     """Return each port above a device, with what is above the port itself and the devices below it."""
     above: dict[str, tuple[str, list[str]]] = {}
     for name in sorted(found):
@@ -96,49 +96,39 @@ def _above(found: dict[str, list[str]], drivers: dict[str, str]) -> dict[str, tu
     return above
 
 
-def _row(files: _Files) -> dict[str, Cell]:
-    row: dict[str, Cell] = {}
-    for name, metric in _SPEEDS.items():
-        width, _ = files.get(name.replace("speed", "width"), (None, ""))
-        row[metric] = _cell(files.get(name), "speed", width or "")
-    for name, metric in _WIDTHS.items():
-        row[metric] = _cell(files.get(name), "width", "")
-    for name, (metric, total) in _ERRORS.items():
-        row[metric] = _errors(files.get(name), total)
-    return row
-
-
-def _cell(file: tuple[str | None, str] | None, what: str, width: str) -> Cell:
-    if file is None:
-        return UNSUPPORTED
-    text, word = file
+@lru_cache(maxsize=1024)
+def _speed(text: str | None, width: str | None) -> Cell:
+    """Return GT/s from `16.0 GT/s PCIe`, or `16 GT/s` of older kernels."""
     if text is None:
-        return word
-    text = text.strip()
-    if what == "width":
-        lanes = whole(text)
-        if lanes in _LANES:
-            return lanes
-        return UNSUPPORTED if lanes == 0 else ERROR
-    number, _, unit = text.partition(" ")
+        return UNSUPPORTED
+    number, _, unit = text.strip().partition(" ")
     speed = real(number) if unit.startswith("GT/s") else None
     if speed is not None and speed > 0:
         return speed
     # A device inside the processor has no link: its width is 0, and its speed unknown.
-    return UNSUPPORTED if width.strip() == "0" else ERROR
+    return UNSUPPORTED if width is not None and width.strip() == "0" else ERROR
 
 
-def _errors(file: tuple[str | None, str] | None, total: str) -> Cell:
-    """Return the total; lines that are 0 are not sent, so that no line at all is none, and not no file."""
-    if file is None:
-        return UNSUPPORTED
-    text, word = file
+@lru_cache(maxsize=1024)
+def _lanes(text: str | None) -> Cell:
     if text is None:
-        return word
+        return UNSUPPORTED
+    lanes = whole(text)
+    if lanes in _LANES:
+        return lanes
+    return UNSUPPORTED if lanes == 0 else ERROR
+
+
+@lru_cache(maxsize=4096)
+def _errors(text: str | None) -> Cell:
+    """Return the total; lines that are 0 are not sent, so that no line at all is none, and not no file."""
+    if text is None:
+        return UNSUPPORTED
     counts = _counts(text)
     if counts is None:
         return ERROR
-    return counts.get(total, sum(counts.values()))
+    total = next((count for kind, count in counts.items() if kind.startswith(_TOTAL)), sum(counts.values()))
+    return ERROR if bounded(total) is None else total
 
 
 def _counts(text: str) -> dict[str, int] | None:
@@ -154,12 +144,15 @@ def _counts(text: str) -> dict[str, int] | None:
     return counts
 
 
-def _kinds(files: _Files) -> dict[str, str]:
-    """Return which errors there were: {"aer_correctable": "BadTLP 911, RxErr 18233"}."""
-    said: dict[str, str] = {}
-    for name, (metric, total) in _ERRORS.items():
-        text = files.get(name, (None, ""))[0]
-        if text:
-            kinds = sorted((_counts(text) or {}).items())
-            said[metric.removeprefix("pcie_")] = ", ".join(f"{kind} {count}" for kind, count in kinds if kind != total)
-    return said
+@lru_cache(maxsize=16_384)
+def _about(
+    driver: str, upstream: str, below: tuple[str, ...], errors: tuple[tuple[str, str], ...]
+) -> Mapping[str, str]:
+    """Return the words, with which errors there were: {"aer_correctable": "BadTLP 911, RxErr 18233"}."""
+    said = {"driver": driver, "upstream": upstream, "above": " ".join(below)}
+    for metric, text in errors:
+        kinds = sorted((_counts(text) or {}).items())
+        said[metric.removeprefix("pcie_")] = ", ".join(
+            f"{kind} {count}" for kind, count in kinds if not kind.startswith(_TOTAL)
+        )
+    return {key: text for key, text in said.items() if text}

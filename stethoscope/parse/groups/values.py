@@ -19,7 +19,7 @@ ERROR = REASON_WORDS[Reason.ERROR]
 ABSENT = REASON_WORDS[Reason.ABSENT]
 
 _LOW, _HIGH = -(2**63), 2**64
-_DIGITS, _NUMBER_LIMIT = 20, 32
+_DIGITS, _SAFE_DIGITS, _NUMBER_LIMIT = 20, 19, 32
 
 
 def whole(text: str) -> int | None:
@@ -64,6 +64,9 @@ def line(part: wire.Part, path: str) -> str:
 
 def numbers(words: list[str]) -> list[int] | None:
     """Return the numbers of the columns of a line, None when one of them is none."""
+    joined = "".join(words)
+    if joined.isascii() and joined.isdigit() and max(map(len, words)) <= _SAFE_DIGITS and "" not in words:
+        return [int(word) for word in words]
     found = [whole(word) for word in words]
     return None if None in found else found  # type: ignore[return-value]
 
