@@ -1,5 +1,5 @@
-"""What a value should be, from comparable nodes: never from a constant. A model that has fewer links, or a machine without
-some device, is not at fault as long as its like are the same."""
+"""What a value should be, from comparable nodes: never from a constant. A model that has fewer links, or a machine
+without some device, is not at fault as long as its like are the same."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class SshSource:
         self.read_only = self.commands.read_only
         self._unlocked = unlocked
         self._accept_new = accept_new
-        self._ssh_config = ssh_config
+        self.ssh_config = ssh_config
         self._program = program
         self._clock = clock
         self._slots = slots
@@ -73,7 +73,7 @@ class SshSource:
         dialer = dial.SshDialer(
             program,
             accept_new=self._accept_new,
-            ssh_config=self._ssh_config,
+            ssh_config=self.ssh_config,
             commands=self.commands,
             unlocked=self._unlocked,
         )

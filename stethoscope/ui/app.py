@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual._compositor import CompositorUpdate
 from textual.app import App
 
-from stethoscope.clock import SystemClock
+from stethoscope.clock import SystemClock, hms
 from stethoscope.errors import InternalError, StethoscopeError, UsageError, did_you_mean
 from stethoscope.text import clean
 from stethoscope.ui.bindings import bindings_of
@@ -74,6 +74,8 @@ class StethoscopeApp(App[None]):
         self._work: asyncio.Task[None] | None = None
         self._leaving = False
         self._picture = Picture()
+        self.away = False
+        """Another program has the terminal: nothing is drawn."""
         self._pulls = 0
         self._many = False
         self._any_live = False
@@ -153,7 +155,7 @@ class StethoscopeApp(App[None]):
 
     def pull(self) -> None:
         """Give the newest snapshot to the screen in front."""
-        if not self.is_running or not self.screen_stack:
+        if not self.is_running or not self.screen_stack or self.away:
             return
         screen = self.screen
         if self.session is None:
@@ -205,6 +207,13 @@ class StethoscopeApp(App[None]):
         self.notify(clean(text, 300), markup=False, timeout=seconds)
 
     # ---- what the keys do
+
+    def action_set_mark(self) -> None:
+        """Set the mark: from now on counters also say what they counted since then."""
+        if self.session is not None:
+            mark = self.session.set_mark()
+            self.tell(f"mark set at {hms(mark.wall)} UTC: counters say what they counted since then")
+            self.pull()
 
     def action_help(self) -> None:
         """Show all keys and signs."""
@@ -277,7 +286,7 @@ class StethoscopeApp(App[None]):
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         # Everything that Textual wants to draw goes out as its difference to what the terminal shows.
         # Textual asks an update for its bytes and nothing else, although its signature says less.
-        drawn: Any = renderable
+        drawn: Any = renderable if not self.away else None
         if isinstance(drawn, CompositorUpdate):
             drawn = Difference(drawn, self._picture)
         elif drawn is not None:

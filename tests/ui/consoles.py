@@ -5,15 +5,46 @@ from __future__ import annotations
 import asyncio
 import sys
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from stethoscope.analysis.history import History
     from stethoscope.model.fleet import FleetSnapshot
+    from stethoscope.model.mark import Mark
 
 
-class StillSession:
+class Remembering:
+    """History and mark of a session over built snapshots."""
+
+    mark: Mark | None = None
+
+    @cached_property
+    def history(self) -> History:
+        """Return a history without samples."""
+        from stethoscope.analysis.history import History
+
+        return History(self.snapshot().catalogue)
+
+    def snapshot(self) -> FleetSnapshot:
+        """Return the state of this moment."""
+        raise NotImplementedError
+
+    def set_mark(self) -> Mark:
+        """Set the mark."""
+        from stethoscope.model.mark import Mark
+
+        self.mark = Mark.of(self.snapshot())
+        return self.mark
+
+    def clear_mark(self) -> None:
+        """Forget the mark."""
+        self.mark = None
+
+
+class StillSession(Remembering):
     """Gives out the snapshot that it was made with, at a clock that stands still."""
 
     def __init__(self, snapshot: FleetSnapshot) -> None:
@@ -37,7 +68,7 @@ class StillSession:
         return []
 
 
-class JitterSession:
+class JitterSession(Remembering):
     """A fleet whose values tremble: every node sends once in two seconds."""
 
     def __init__(self, nodes: int) -> None:

@@ -14,7 +14,8 @@ from stethoscope.ui.present.cursor import cursor_line
 from stethoscope.ui.present.grid import FOLD, FleetGrid, GridOptions, Target
 from stethoscope.ui.present.heat import HeatScale
 from stethoscope.ui.present.lines import finding_rows, legend_line, top_line, unseen_line
-from stethoscope.ui.present.node import node_rows
+from stethoscope.ui.present.node.page import node_rows
+from stethoscope.ui.present.node.view import View
 from stethoscope.ui.present.numbers import cell_text, common_unit, fact_text, number, total_text, value_text
 from stethoscope.ui.present.peers import Peers
 from stethoscope.ui.present.spans import ASCII, UNICODE, Level, Row, Span, cut, pad, plain, spread, to_ascii, width
@@ -400,7 +401,7 @@ def test_a_scale_without_ends_comes_from_the_data_and_does_not_tremble() -> None
 
 def node_text(name: str, cells: int = 200) -> str:
     snapshot = troubled()
-    rows: list[Row] = node_rows(assess(snapshot, MONO), snapshot.node(name), WALL, cells, UNICODE)
+    rows: list[Row] = node_rows(View(assess(snapshot, MONO), snapshot.node(name), WALL, cells, UNICODE))
     return "\n".join(plain(row).rstrip() for row in rows)
 
 
@@ -461,7 +462,7 @@ def test_findings_at_several_places_are_named_by_their_nodes() -> None:
 def test_a_node_that_cannot_be_read_shows_why_and_no_table_of_reasons() -> None:
     why = Link(LinkState.REFUSED, WALL - 95, "10.0.0.7:22 refuses connections", next_try=WALL + 12, attempts=4)
     snapshot = fleet(nodes=2, lost=["gpu-002"], links={"gpu-002": why})
-    rows = [plain(row).rstrip() for row in node_rows(assess(snapshot, MONO), snapshot.nodes[1], WALL, 80, UNICODE)]
+    rows = [plain(row).rstrip() for row in node_rows(View(assess(snapshot, MONO), snapshot.nodes[1], WALL, 80, UNICODE))]
     assert rows[:4] == [
         " Link and identity",
         "   link        refused since 2026-03-14T02:12:32Z",

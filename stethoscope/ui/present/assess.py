@@ -150,8 +150,8 @@ def freshness(node: Node, now_mono: float) -> Level:
 
 
 def metric_levels(table: Table, metric: Metric, part: range | None = None) -> Levels:
-    """Return the level of one metric in every row, or in those of `part`: missing by its reason, else by the metric's own
-    thresholds."""
+    """Return the level of one metric in every row, or in those of `part`: missing by its reason, else by the metric's
+    own thresholds."""
     column = table.index[metric.id]
     here = slice(None) if part is None else slice(part.start, part.stop)
     reasons, values = table.reasons[column, here], table.values[column, here]

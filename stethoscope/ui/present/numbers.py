@@ -107,7 +107,9 @@ def _stepped(value: float, unit: str) -> tuple[float, str]:
 def _with_unit(value: float, unit: str) -> str:
     value, unit = as_said(*_stepped(value, unit))
     if unit == "s":
-        return f"-{duration(-value)}" if value < 0 else duration(value) if value >= 0.05 or not value else f"{number(value * 1e3)} ms"
+        if 0 < abs(value) < 0.05:
+            return f"{number(value * 1e3)} ms"
+        return f"-{duration(-value)}" if value < 0 else duration(value)
     if unit == "epoch s":
         return iso(value)
     if unit in _BEFORE:

@@ -8,9 +8,14 @@ from textual.screen import Screen
 
 from stethoscope.ui.bindings import bindings_of
 from stethoscope.ui.keys import footer_of
+from stethoscope.ui.outside import copy, open_shell, save
 from stethoscope.ui.present.assess import assess
-from stethoscope.ui.present.frame import footer, rule
-from stethoscope.ui.present.node import node_rows, node_title
+from stethoscope.ui.present.frame import footer, position, rule
+from stethoscope.ui.present.node.explain import as_text, explain
+from stethoscope.ui.present.node.moves import Stand, find, first, last, sideways, vertical
+from stethoscope.ui.present.node.page import ROOMY_LINES, WIDE, Page, node_page, node_text
+from stethoscope.ui.present.node.view import Spot, View, row_of
+from stethoscope.ui.present.node.wrong import node_title
 from stethoscope.ui.present.spans import Span, Tone
 from stethoscope.ui.widgets.rows import Lines, RowsView
 
@@ -22,9 +27,11 @@ if TYPE_CHECKING:
     from stethoscope.model.fleet import FleetSnapshot
     from stethoscope.ui.app import StethoscopeApp
 
+_ABOUT_LINES = 3
+
 
 class NodeScreen(Screen[None]):
-    """All current values of one node, updated in place."""
+    """Everything that is known of one node, updated in place, with a cursor on its values."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("node", moves=True)
     AUTO_FOCUS = "RowsView"
@@ -36,14 +43,31 @@ class NodeScreen(Screen[None]):
         self._node_name = name
         self._snapshot: FleetSnapshot | None = None
         self._now = (0.0, 0.0)
+        self._page: Page | None = None
+        self._view: View | None = None
+        self._opened: dict[str, bool] = {}
+        self._stand: Stand | None = None
+        self._moved = False
+        """The cursor was moved; before that it follows the first thing that is wrong."""
         self.paused = False
 
+    @property
+    def node_name(self) -> str:
+        """Return the name of the node."""
+        return self._node_name
+
+    @property
+    def spot(self) -> Spot | None:
+        """Return what the cursor stands on."""
+        return self._stand.spot if self._stand is not None else None
+
     def compose(self) -> ComposeResult:
-        """Lay out a title, the values, and the keys."""
+        """Lay out a title, the values, what is said of the one under the cursor, and the keys."""
         yield Lines(id="top")
         yield Lines(id="rule-top")
         yield RowsView(id="values")
-        yield Lines(id="rule-bottom")
+        yield Lines(id="rule-about")
+        yield Lines(id="about", rows=[()] * _ABOUT_LINES)
         yield Lines(id="keys")
 
     def on_mount(self) -> None:
@@ -57,12 +81,9 @@ class NodeScreen(Screen[None]):
 
     def _frame(self) -> None:
         cells, glyphs = self.size.width or 80, self._owner.glyphs
-        for name, row in (
-            ("rule-top", rule(cells, glyphs)),
-            ("rule-bottom", rule(cells, glyphs)),
-            ("keys", footer(footer_of("node", replay=self._owner.replay is not None), cells)),
-        ):
-            self.query_one(f"#{name}", Lines).show([row])
+        self.query_one("#rule-top", Lines).show([rule(cells, glyphs)])
+        keys = footer(footer_of("node", replay=self._owner.replay is not None), cells)
+        self.query_one("#keys", Lines).show([keys])
 
     def show_snapshot(self, snapshot: FleetSnapshot, now_mono: float, now_wall: float) -> None:
         """Take the state of this moment."""
@@ -76,46 +97,160 @@ class NodeScreen(Screen[None]):
         snapshot = self._snapshot
         if snapshot is None:
             return
-        mono, wall = self._now
-        glyphs, view = self._owner.glyphs, self.query_one(RowsView)
         if self._node_name not in snapshot.by_name:
+            self._view = self._page = None
             self.query_one("#top", Lines).show(
                 [(Span(f" {self._node_name}", Tone.TITLE), Span("  left the fleet", Tone.QUIET))]
             )
             return
-        node = snapshot.node(self._node_name)
-        assessment = assess(snapshot, mono)
+        mono, wall = self._now
+        session, widget = self._owner.session, self.query_one(RowsView)
+        cells = widget.cells or self.size.width
+        self._view = View(
+            assess(snapshot, mono),
+            snapshot.node(self._node_name),
+            wall,
+            cells,
+            self._owner.glyphs,
+            past=session.history if session is not None else None,
+            mark=session.mark if session is not None else None,
+            focus=self.spot,
+            opened=self._opened,
+            roomy=cells >= WIDE and self.size.height >= ROOMY_LINES,
+        )
+        self._page = node_page(self._view)
+        self._follow(self._page)
         replay = self._owner.replay
         state = replay.state if replay is not None else None
-        title = node_title(assessment, node, wall, self.size.width, glyphs, paused=self.paused, replay=state)
+        title = node_title(self._view, self.size.width, paused=self.paused, replay=state)
         self.query_one("#top", Lines).show([title])
-        view.show(node_rows(assessment, node, wall, view.cells or self.size.width, glyphs))
+        self._show()
+
+    def _follow(self, page: Page) -> None:
+        """Find the cursor again on a new page, and keep its line where it was on the screen."""
+        old, widget = self._stand, self.query_one(RowsView)
+        stand = find(page, old.spot, old.line) if old is not None and self._moved else first(page)
+        self._stand = stand
+        if old is not None and stand is not None and stand.line != old.line and self._moved:
+            top, height = widget.scroll_offset.y, widget.size.height
+            if top <= old.line < top + height:
+                self._scroll(len(page.lines), top + stand.line - old.line)
+
+    def _scroll(self, lines: int, top: int) -> None:
+        widget = self.query_one(RowsView)
+        widget.lengthen(lines)
+        widget.scroll_to(y=max(0, top), animate=False, immediate=True)
+
+    def _show(self) -> None:
+        """Paint the page with its cursor, and what is said about it."""
+        page, view = self._page, self._view
+        if page is None or view is None:
+            return
+        widget, at = self.query_one(RowsView), self._stand
+        widget.show([row_of(line, at.spot if at is not None else None) for line in page.lines])
+        cells = self.size.width
+        words = position(widget.scroll_offset.y, widget.size.height, len(page.lines), view.glyphs)
+        self.query_one("#rule-about", Lines).show([rule(cells, view.glyphs, words)])
+        self.query_one("#about", Lines).show(explain(view, self.spot, cells, _ABOUT_LINES))
+
+    def _go(self, stand: Stand | None) -> None:
+        """Put the cursor somewhere and let it be seen."""
+        page, widget = self._page, self.query_one(RowsView)
+        if stand is None or page is None:
+            return
+        trended = stand.spot[1:4:2] != self.spot[1:4:2] if self.spot is not None else True
+        self._stand, self._moved = stand, True
+        top, height = widget.scroll_offset.y, widget.size.height
+        if stand.line < top:
+            self._scroll(len(page.lines), 0 if stand == first(page) else stand.line)
+        elif height and stand.line >= top + height:
+            self._scroll(len(page.lines), stand.line - height + 1)
+        if trended:
+            # Tables show the trend of the device under the cursor.
+            self._draw()
+        else:
+            self._show()
+
+    # ---- what the keys do
+
+    def action_move(self, rows: int, columns: int) -> None:
+        """Move the cursor by lines, or to the next value of its line."""
+        page, at = self._page, self._stand
+        if page is None or at is None:
+            return
+        goal = vertical(page, at, rows) if rows else sideways(page, at, columns)
+        if goal == at and rows:
+            # Lines without a place for the cursor can stand above the first and below the last one.
+            self._scroll(len(page.lines), self.query_one(RowsView).scroll_offset.y + rows)
+        self._go(goal)
+
+    def action_page(self, pages: int) -> None:
+        """Move by pages."""
+        self.action_move(pages * max(1, self.query_one(RowsView).size.height - 1), 0)
+
+    def action_cursor_first(self) -> None:
+        """Go to what is wrong first, and follow it."""
+        if self._page is not None:
+            self._go(first(self._page))
+            self._moved = False
+
+    def action_cursor_last(self) -> None:
+        """Go to the last section."""
+        if self._page is not None:
+            self._go(last(self._page))
+
+    def action_toggle_section(self) -> None:
+        """Open or close the section under the cursor; from what is wrong, go to where it stands."""
+        page, spot = self._page, self.spot
+        if page is None or spot is None or spot.section not in page.ids:
+            return
+        heading = find(page, Spot(spot.section))
+        above = heading is not None and self._stand is not None and self._stand.line < heading.line
+        self._opened[spot.section] = above or spot.section not in page.open
+        self._moved = True
+        if above and spot.is_value:
+            self._draw()
+            self._go(find(self._page, spot, len(self._page.lines)) if self._page is not None else None)
+            return
+        self._stand = Stand(self._stand.line if self._stand is not None else 0, 0, Spot(spot.section))
+        self._draw()
+
+    def action_toggle_all(self) -> None:
+        """Open all sections, or close them again when all are open."""
+        if self._page is not None:
+            every = len(self._page.open) < len(self._page.ids)
+            self._opened = dict.fromkeys(self._page.ids, every)
+            self._draw()
 
     def action_retry_node(self) -> None:
         """Try the link to the node now."""
         if self._snapshot is not None and self._node_name in self._snapshot.by_name:
             self._owner.retry_node(self._snapshot.node(self._node_name))
 
-    def action_choose_probe(self) -> None:
-        """Choose a probe to run on this node."""
-        from stethoscope.ui.screens.probe import offer
-
-        offer(self._owner, self._node_name)
-
     def action_pause(self) -> None:
         """Hold the view, or let it go on; a replay stands still itself."""
         if self._owner.replay is not None:
             self._owner.replay.toggle_pause()
-            self._draw()
-            return
-        self.paused = not self.paused
+        else:
+            self.paused = not self.paused
         self._draw()
 
-    def action_move(self, rows: int, _columns: int) -> None:
-        """Scroll by lines."""
-        view = self.query_one(RowsView)
-        view.scroll_to(y=view.scroll_offset.y + rows, animate=False, immediate=True)
+    def action_copy(self) -> None:
+        """Copy what stands under the cursor."""
+        if self._view is not None and self.spot is not None:
+            text = as_text(self._view, self.spot)
+            copy(self._owner, text, f"a line of {self._node_name}")
 
-    def action_page(self, pages: int) -> None:
-        """Scroll by pages."""
-        self.action_move(pages * max(1, self.query_one(RowsView).size.height - 1), 0)
+    def action_copy_node(self) -> None:
+        """Copy the whole node as text."""
+        if self._view is not None:
+            copy(self._owner, node_text(self._view), self._node_name)
+
+    def action_save_node(self) -> None:
+        """Write the whole node as text into a file."""
+        if self._view is not None:
+            save(self._owner, node_text(self._view), self._node_name, self._view.wall)
+
+    async def action_shell(self) -> None:
+        """Open a shell on the node, and come back."""
+        await open_shell(self._owner, self._node_name)

@@ -133,6 +133,12 @@ class RowsView(ScrollView, can_focus=True):
         """Return the width that rows can take."""
         return self.scrollable_content_region.width
 
+    def lengthen(self, lines: int) -> None:
+        """Let it be possible to scroll to any of `lines` rows, which are about to be shown."""
+        size = Size(self.cells, lines)
+        if self.virtual_size != size:
+            self.virtual_size = size
+
     def sync(self) -> None:
         """Ask for the visible rows again and paint those that changed."""
         count = self.line_count()

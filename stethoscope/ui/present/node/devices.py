@@ -1,0 +1,294 @@
+"""The sections of what is on a node: GPUs, NVLink, fabric, PCIe, disks and file systems."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stethoscope.model.metric import Missing, Reason, Scope
+from stethoscope.ui.present.node.judge import expectation
+from stethoscope.ui.present.node.rows import Column, device_rows
+from stethoscope.ui.present.node.table import metric_table
+from stethoscope.ui.present.node.view import Line, Piece, Section, Spot, View, range_text
+from stethoscope.ui.present.numbers import number, title_in_text, value_text
+from stethoscope.ui.present.spans import Level, Tone, level_tone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+_SHORT = {
+    "nvlink_crc_errors": "CRC errors", "nvlink_effective_errors": "effective", "nvlink_symbol_errors": "symbol",
+}  # fmt: skip
+_PCIE_NOW = ("pcie_link_width", "pcie_link_speed")
+ACTIVE, UP = 4.0, 6.0
+"""Codes of a port that is active and of an interface that is up."""
+
+
+def present(view: View, scope: Scope, metric: str) -> list[float]:
+    """Return the values of a metric that the node's devices have."""
+    table, part = view.snapshot.tables[scope], view.snapshot.rows(view.node, scope)
+    if metric not in table.index:
+        return []
+    column = table.index[metric]
+    here = slice(part.start, part.stop)
+    return list(table.values[column, here][table.reasons[column, here] == Reason.PRESENT])
+
+
+def said(view: View, scope: Scope, metric: str, word: str = "") -> list[str]:
+    """Return a metric in a summary, as a list of one text or none: `1980 MHz`, `98 % busy`."""
+    values = present(view, scope, metric)
+    if not values:
+        return []
+    entry = view.snapshot.catalogue[metric]
+    return [f"{range_text(values, lambda value: value_text(entry, value))} {word}".rstrip()]
+
+
+def joined(view: View, parts: Iterable[str]) -> str:
+    """Return the parts of a summary as one text."""
+    return f" {view.glyphs.dot} ".join(part for part in parts if part)
+
+
+def _errors(view: View, *scopes: Scope, only: tuple[str, ...] = ()) -> str:
+    """Return the error counters that move, or that none does."""
+    moving = []
+    for scope in scopes:
+        table, part = view.snapshot.tables[scope], view.snapshot.rows(view.node, scope)
+        for name in table.counters:
+            metric = view.snapshot.catalogue[name]
+            if metric.worse != "high" or (only and name not in only):
+                continue
+            column = table.index[name]
+            values = table.values[column, part.start : part.stop]
+            if (values[table.reasons[column, part.start : part.stop] == Reason.PRESENT] > 0).any():
+                moving.append(title_in_text(metric.title))
+    return f"{', '.join(dict.fromkeys(moving))} moving" if moving else "no errors moving"
+
+
+def waiting(view: View, group: str, scope: Scope) -> str:
+    """Return why there is nothing of a group, empty when there is."""
+    if len(view.snapshot.rows(view.node, scope)):
+        return ""
+    return "none" if view.is_whole(group) else "not read yet"
+
+
+def gpus(view: View, level: int) -> Section | None:
+    """Return the section of the GPUs, None on a node without any."""
+    node = view.node
+    if not node.gpus:
+        return None
+    models = Counter(gpu.name.removeprefix("NVIDIA ") or "GPU" for gpu in node.gpus)
+    used, size = present(view, Scope.GPU, "gpu_fb_used"), present(view, Scope.GPU, "gpu_fb_total")
+    memory = (
+        f"{range_text(used, lambda value: number(value / 1024))} of {number(max(size) / 1024)} GiB"
+        if used and size
+        else ""
+    )
+    margin = said(view, Scope.GPU, "gpu_temp_margin")
+    parts = [
+        *(f"{count} x {model}" for model, count in models.items()),
+        *said(view, Scope.GPU, "gpu_util", "busy"),
+        *said(view, Scope.GPU, "gpu_sm_clock"),
+        *said(view, Scope.GPU, "gpu_power_draw"),
+        *(f"{text}, margin {margin[0]}" if margin else text for text in said(view, Scope.GPU, "gpu_temp")),
+        memory,
+    ]
+    names = [f"gpu {gpu.index}" for gpu in node.gpus]
+
+    def body(view: View) -> list[Line]:
+        return metric_table(view, "gpus", Scope.GPU, names)
+
+    return Section("gpus", "GPUs", level, joined(view, parts), body, keeps_open=True)
+
+
+def nvlink(view: View, level: int) -> Section | None:
+    """Return the section of the NVLinks, None on a node without GPUs."""
+    if not view.node.gpus:
+        return None
+    states = present(view, Scope.NVLINK, "nvlink_state")
+    count = len(view.snapshot.rows(view.node, Scope.NVLINK))
+    if not count:
+        summary = waiting(view, "gpu", Scope.NVLINK)
+    else:
+        up = sum(state == 1 for state in states)
+        each = Counter(name.partition("/")[0] for name in view.node.devices[Scope.NVLINK])
+        of_each = f"{next(iter(each.values()))} of each GPU" if len(set(each.values())) == 1 else ""
+        links = f"{up} links up" if up == count else f"{up} of {count} links up"
+        traffic = [f"receive {text}" for text in said(view, Scope.GPU, "nvlink_rx")]
+        summary = joined(view, [links, of_each, _errors(view, Scope.NVLINK), *traffic])
+    return Section("nvlink", "NVLink", level, summary, _nvlink_body)
+
+
+def _nvlink_body(view: View) -> list[Line]:
+    """Return a line for each GPU with a sign for each link, and the links that are wrong or have counted errors."""
+    snapshot, node = view.snapshot, view.node
+    table, part = snapshot.tables[Scope.NVLINK], snapshot.rows(node, Scope.NVLINK)
+    levels = view.levels(Scope.NVLINK)
+    state = table.index["nvlink_state"]
+    by_gpu: dict[str, list[int]] = {}
+    for at, name in enumerate(node.devices.get(Scope.NVLINK, ())):
+        by_gpu.setdefault(name.partition("/")[0], []).append(at)
+    lines: list[Line] = []
+    for gpu, links in by_gpu.items():
+        line = [Piece(f"   gpu {gpu:<3}", Tone.QUIET)]
+        up = 0
+        for at in links:
+            row = part[at]
+            here = table.reasons[state, row] == Reason.PRESENT
+            down = here and table.values[state, row] == 0
+            up += int(here and not down)
+            mark = Level(int(levels[at])) if levels[at] > Level.MISSING else Level.PLANNED if down else Level.NORMAL
+            tone = level_tone(mark) if mark > Level.MISSING else Tone.NORMAL
+            line.append(Piece(view.glyphs.level(mark), tone, Spot("nvlink", Scope.NVLINK, "nvlink_state", at)))
+        speed = [
+            f"{value_text(snapshot.catalogue['nvlink_speed'], value)} each"
+            for value in {table.get("nvlink_speed", part[at]) for at in links}
+            if not isinstance(value, Missing)
+        ]
+        words = joined(view, [f"{up} of {len(links)} up", *speed[:1]])
+        lines.append(
+            (*line, Piece(f"  {words}", Tone.QUIET if all(levels[at] <= Level.MISSING for at in links) else Tone.PLAIN))
+        )
+    counted = np.zeros(len(part), dtype=bool)
+    for name in table.counters:
+        counted |= table.totals[table.counter_index[name], part.start : part.stop] > 0
+    links_with = np.flatnonzero(counted | (levels > Level.MISSING)).tolist()
+    if links_with:
+        columns = [Column(name, 12, _SHORT.get(name)) for name in table.counters]
+        lines += [(), *device_rows(view, "nvlink", Scope.NVLINK, links_with, columns, head="link", name_cells=8)]
+    return lines
+
+
+def fabric(view: View, level: int) -> Section:
+    """Return the section of the ports and the network interfaces."""
+    node = view.node
+    states = present(view, Scope.PORT, "ib_port_state")
+    parts = []
+    if node.ports:
+        layers = Counter(port.layer or "port" for port in node.ports)
+        active = sum(state == ACTIVE for state in states)
+        words = " and ".join(f"{count} {layer}" for layer, count in layers.items())
+        rate = said(view, Scope.PORT, "ib_port_rate")
+        parts = [
+            f"{words} port{'s' if len(node.ports) > 1 else ''}, {active} active" + (f" at {rate[0]}" if rate else "")
+        ]
+        parts += [_errors(view, Scope.PORT), *(f"send {text}" for text in said(view, Scope.PORT, "ib_port_xmit_data"))]
+    nets = len(view.snapshot.rows(node, Scope.NET))
+    if nets:
+        up = sum(state == UP for state in present(view, Scope.NET, "net_operstate"))
+        parts.append(f"{up} of {nets} interfaces up")
+    return Section("fabric", "Fabric", level, joined(view, parts or ["no ports seen"]), _fabric_body, keeps_open=True)
+
+
+def _fabric_body(view: View) -> list[Line]:
+    lines: list[Line] = []
+    if view.node.ports:
+        names = [port.device if port.port == 1 else f"{port.device}:{port.port}" for port in view.node.ports]
+        lines += metric_table(view, "fabric", Scope.PORT, names)
+    if view.node.devices.get(Scope.NET):
+        if lines:
+            lines.append(())
+        lines += metric_table(view, "fabric", Scope.NET, list(view.node.devices[Scope.NET]), "interface")
+    return lines
+
+
+def pcie(view: View, level: int) -> Section:
+    """Return the section of the PCIe links."""
+    count = len(view.snapshot.rows(view.node, Scope.PCIE))
+    if not count:
+        return Section("pcie", "PCIe", level, waiting(view, "pcie", Scope.PCIE), lambda _: [])
+    table, part = view.snapshot.tables[Scope.PCIE], view.snapshot.rows(view.node, Scope.PCIE)
+    here = slice(part.start, part.stop)
+    full = np.ones(count, dtype=bool)
+    for now, most in (("pcie_link_width", "pcie_max_link_width"), ("pcie_link_speed", "pcie_max_link_speed")):
+        with np.errstate(invalid="ignore"):
+            full &= ~(table.values[table.index[now], here] < table.values[table.index[most], here])
+    links = f"{count} links at their maximum" if full.all() else f"{int(full.sum())} of {count} links at their maximum"
+    errors = _errors(view, Scope.PCIE)
+    return Section(
+        "pcie", "PCIe", level, joined(view, [links, "no AER errors" if errors.startswith("no") else errors]), _pcie_body
+    )
+
+
+def _pcie_body(view: View) -> list[Line]:
+    devices = range(len(view.snapshot.rows(view.node, Scope.PCIE)))
+    columns = [
+        Column("pcie_link_speed", 10, "now"), Column("pcie_link_width", 5, ""),
+        Column("pcie_max_link_speed", 10, "most"), Column("pcie_max_link_width", 5, ""),
+        Column("pcie_aer_correctable", 11, "corrected"), Column("pcie_aer_nonfatal", 10, "nonfatal"),
+        Column("pcie_aer_fatal", 7, "fatal"),
+    ]  # fmt: skip
+
+    def note(at: int) -> str:
+        name = view.node.devices[Scope.PCIE][at]
+        low = [one for one in _PCIE_NOW if (Scope.PCIE, one, at) in view.marks]
+        expected = expectation(view, Scope.PCIE, low[0], at) if low else None
+        should = (
+            ""
+            if expected is None
+            else (f"{value_text(view.snapshot.catalogue[low[0]], expected.value)} on {expected.source}")
+        )
+        return joined(view, [what_is_at(view, name), should])
+
+    return device_rows(view, "pcie", Scope.PCIE, devices, columns, head="address", name_cells=13, note=note)
+
+
+def what_is_at(view: View, address: str) -> str:
+    """Return which GPU or port has this PCI address, else the driver of the device."""
+    tail = address.lower()[-10:]
+    for gpu in view.node.gpus:
+        if gpu.pci and gpu.pci.lower().endswith(tail):
+            return f"gpu/{gpu.index}"
+    for port in view.node.ports:
+        if port.pci and port.pci.lower().endswith(tail):
+            return f"ib/{port.device}"
+    about = view.node.about.get((Scope.PCIE, address), {})
+    return " ".join(word for word in (about.get("driver", ""), about.get("model", "")) if word)
+
+
+def storage(view: View, level: int) -> Section:
+    """Return the section of disks and file systems."""
+    disks, mounts = (len(view.snapshot.rows(view.node, scope)) for scope in (Scope.DISK, Scope.FS))
+    parts = []
+    if disks:
+        busy = present(view, Scope.DISK, "disk_io_util")
+        passed = present(view, Scope.DISK, "smart_passed")
+        parts.append(f"{disks} disk{'s' if disks > 1 else ''}" + (f", busiest {number(max(busy))} %" if busy else ""))
+        parts.append("SMART passed" if passed and min(passed) == 1 else "SMART failed" if passed else "SMART not seen")
+    else:
+        parts.append(f"disks {waiting(view, 'disks', Scope.DISK)}")
+    if mounts:
+        table, part = view.snapshot.tables[Scope.FS], view.snapshot.rows(view.node, Scope.FS)
+        used = [(value, at) for at in range(mounts) if not isinstance(value := table.get("fs_used", part[at]), Missing)]
+        fullest = max(used, default=None)
+        words = f"{mounts} file system{'s' if mounts > 1 else ''}"
+        if fullest is not None:
+            words += f", fullest {view.node.devices[Scope.FS][fullest[1]]} {number(fullest[0])} %"
+        parts.append(words)
+    else:
+        parts.append(f"file systems {waiting(view, 'mounts', Scope.FS)}")
+    return Section("storage", "Storage", level, joined(view, parts), _storage_body)
+
+
+def _storage_body(view: View) -> list[Line]:
+    lines: list[Line] = []
+    if view.node.devices.get(Scope.DISK):
+        lines += metric_table(view, "storage", Scope.DISK, list(view.node.devices[Scope.DISK]), "disk")
+    if view.node.devices.get(Scope.FS):
+        columns = [
+            Column("fs_used", 8, "used"), Column("fs_size", 10, "size"), Column("fs_available", 10, "free"),
+            Column("fs_inodes_used", 8, "inodes"), Column("fs_readonly", 10, "read-only"),
+            Column("nfs_retrans", 9, "retrans"), Column("lustre_state", 10, "lustre"),
+        ]  # fmt: skip
+
+        def note(at: int) -> str:
+            about = view.node.about.get((Scope.FS, view.node.devices[Scope.FS][at]), {})
+            return " ".join(dict.fromkeys(word for word in about.values() if word))
+
+        if lines:
+            lines.append(())
+        mounts = range(len(view.node.devices[Scope.FS]))
+        lines += device_rows(view, "storage", Scope.FS, mounts, columns, head="mounted at", name_cells=18, note=note)
+    return lines

@@ -1,0 +1,247 @@
+"""A table of one scope: a row for each metric, a column for each device. What is wrong comes first; what is the same
+everywhere, what is 0 and what is not there is said in a few words below."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from stethoscope.model.metric import REASON_WORDS, Kind, Metric, Missing, Reason
+from stethoscope.ui.present.node.trend import bars, span_text
+from stethoscope.ui.present.node.view import Line, Piece, Spot, View, flowed
+from stethoscope.ui.present.numbers import (
+    COUNTED,
+    REASON_CELLS,
+    REASON_LEVELS,
+    cell_text,
+    common_unit,
+    shown,
+    title_in_text,
+    total_text,
+    value_text,
+)
+from stethoscope.ui.present.spans import Level, Tone, cut, level_tone, pad, width
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from stethoscope.model.fleet import Table
+    from stethoscope.model.metric import Scope
+
+_TREND = 24
+_SHORT = {"waiting": "wait", "thermal": "heat", "slowdow": "slow", "display": "disp"}
+"""Words of cells of seven characters."""
+_TIMES = ("us", "ms")
+"""Totals of times and of traffic say nothing that is worth a row."""
+
+
+class Shape(NamedTuple):
+    """Widths of a table."""
+
+    title: int
+    cell: int
+    fit: int
+    """Devices in one block."""
+    trend: int
+    """Cells of the trend, 0 without one."""
+
+
+def shape(view: View, names: Sequence[str]) -> Shape:
+    """Return the widths with which all devices stand side by side if that can be, and a trend if there is room."""
+    longest = max((width(name) for name in names), default=1)
+    wide = max(9, min(18, longest + 2))
+    for title, cell in ((26, wide), (22, 8), (18, 7)):
+        cell = max(cell, min(longest + 1, 18))
+        left = view.cells - title - 4
+        if left >= cell * len(names):
+            rest = left - cell * len(names)
+            return Shape(title, cell, max(1, len(names)), min(_TREND, rest - 3) if rest >= 13 else 0)
+    cell = max(8, min(18, longest + 1))
+    return Shape(22, cell, max(1, (view.cells - 26) // cell), 0)
+
+
+def lost_rows(table: Table, part: range) -> np.ndarray:
+    """Return which devices are gone: every value of theirs is LOST."""
+    block = table.reasons[:, part.start : part.stop]
+    gone = (block == Reason.LOST) | (block == Reason.UNSUPPORTED) | (block == Reason.PRESENT)
+    lost: np.ndarray = gone.all(axis=0) & ((block == Reason.LOST).sum(axis=0) > len(block) // 2)
+    return lost
+
+
+class _Sorted(NamedTuple):
+    shown: list[tuple[int, Metric, np.ndarray]]
+    same: list[Metric]
+    zero: list[Metric]
+    absent: dict[Reason, list[Metric]]
+
+
+def _sort(view: View, scope: Scope, metrics: list[Metric], lost: np.ndarray) -> _Sorted:
+    """Tell metrics that need a row from those that a word is enough for."""
+    table, part = view.snapshot.tables[scope], view.snapshot.rows(view.node, scope)
+    rows = np.arange(part.start, part.stop)[~lost]
+    out = _Sorted([], [], [], {})
+    for metric in metrics:
+        column = table.index[metric.id]
+        levels = view.metric_levels(metric)
+        reasons, values = table.reasons[column, rows], table.values[column, rows]
+        worst = int(np.where(levels > Level.MISSING, levels, 0)[~lost].max(initial=0))
+        first = Reason(int(reasons[0])) if reasons.size else Reason.LOST
+        if first is not Reason.PRESENT and (reasons == first).all() and worst <= Level.MISSING:
+            out.absent.setdefault(first, []).append(metric)
+        elif worst <= Level.MISSING and (reasons == Reason.PRESENT).all() and (values == values[0]).all():
+            if metric.kind is Kind.COUNTER:
+                # Traffic that stands still is worth a row; an error counter that never moved is not.
+                moved = table.totals[table.counter_index[metric.id], rows].any()
+                (out.shown.append((0, metric, levels)) if moved or values[0] else out.zero.append(metric))
+            elif metric.kind in (Kind.STATE, Kind.INFO):
+                out.same.append(metric)
+            elif values[0] == 0:
+                out.zero.append(metric)
+            else:
+                out.shown.append((0, metric, levels))
+        else:
+            out.shown.append((worst, metric, levels))
+    out.shown.sort(key=lambda entry: -entry[0])
+    return out
+
+
+def metric_table(
+    view: View, section: str, scope: Scope, names: Sequence[str], title: str = "", leave_out: Collection[str] = ()
+) -> list[Line]:
+    """Return the table of all metrics of `scope` but `leave_out`; `names` are the heads of its columns."""
+    snapshot = view.snapshot
+    table, part = snapshot.tables[scope], snapshot.rows(view.node, scope)
+    metrics = [m for m in snapshot.catalogue.values() if m.id in table.index and m.id not in leave_out]
+    form, lost = shape(view, names), lost_rows(table, part)
+    found = _sort(view, scope, metrics, lost)
+    trended = _trended(view, scope, lost)
+    lines: list[Line] = []
+    for start in range(0, len(part), form.fit):
+        block = range(start, min(start + form.fit, len(part)))
+        if lines:
+            lines.append(())
+        lines.append(_head(view, form, title, names, block, lost, trended))
+        for worst, metric, levels in found.shown:
+            lines.append(_row(view, section, scope, form, block, (worst, metric, levels), lost, trended))
+            if metric.kind is Kind.COUNTER and metric.worse == "high" and metric.unit not in _TIMES:
+                lines += _totals(view, section, scope, form, block, metric, lost)
+    alive = next((at for at, gone in enumerate(lost) if not gone), 0)
+
+    def named(metric: Metric, text: str) -> Piece:
+        return Piece(text, Tone.NORMAL, Spot(section, scope, metric.id, alive))
+
+    if found.same:
+        texts = [
+            named(metric, f"{title_in_text(metric.title)} {value_text(metric, table.get(metric.id, part[alive]))}")
+            for metric in found.same
+        ]
+        lines += flowed(view, "the same in all: " if len(part) > 1 else "", texts)
+    if found.zero:
+        lines += flowed(
+            view, "0 in all: " if len(part) > 1 else "0: ", [named(m, title_in_text(m.title)) for m in found.zero]
+        )
+    for reason, some in sorted(found.absent.items()):
+        if reason is not Reason.LOST:
+            words = {Reason.UNSUPPORTED: "not given", Reason.ONE_READING: "one reading so far"}
+            lead = f"{words.get(reason, REASON_WORDS[reason])}: "
+            lines += flowed(view, lead, [named(metric, title_in_text(metric.title)) for metric in some])
+    return lines
+
+
+def _trended(view: View, scope: Scope, lost: np.ndarray) -> int:
+    """Return the device whose trend is shown: the one under the cursor, else the worst, else the first."""
+    if view.focus is not None and view.focus.scope is scope and view.focus.position < len(lost):
+        return view.focus.position
+    levels = np.where(lost, 0, view.levels(scope))
+    return int(levels.argmax()) if levels.size and not lost[int(levels.argmax())] else int(np.argmin(lost))
+
+
+def _head(
+    view: View, form: Shape, title: str, names: Sequence[str], block: range, lost: np.ndarray, trended: int
+) -> Line:
+    pieces = [Piece(f"   {pad(title, form.title)}", Tone.QUIET)]
+    for at in block:
+        name = cut(names[at], form.cell - 1, view.glyphs.ellipsis)
+        if lost[at]:
+            name = f"{view.glyphs.level(Level.LOST)}{name}"
+        pieces.append(Piece(name.rjust(form.cell), Tone.LOST if lost[at] else Tone.QUIET))
+    if form.trend and view.past is not None:
+        pieces.append(Piece(f"   trend of {names[trended]}", Tone.QUIET))
+    return tuple(pieces)
+
+
+def _row(
+    view: View,
+    section: str,
+    scope: Scope,
+    form: Shape,
+    block: range,
+    entry: tuple[int, Metric, np.ndarray],
+    lost: np.ndarray,
+    trended: int,
+) -> Line:
+    worst, metric, levels = entry
+    glyphs, table, part = view.glyphs, view.snapshot.tables[scope], view.snapshot.rows(view.node, scope)
+    values = [table.get(metric.id, part[at]) for at in block]
+    tops = [abs(shown(metric, value)) for value in values if not isinstance(value, Missing)]
+    divisor, unit = common_unit(metric, max(tops, default=0.0))
+    title = _titled(metric.title, "" if unit in COUNTED else unit, form.title, glyphs.ellipsis)
+    loud = worst > Level.MISSING
+    pieces = [
+        Piece(f" {glyphs.level(worst) if loud else ' '} ", level_tone(worst)),
+        Piece(title, Tone.PLAIN if loud else Tone.QUIET),
+    ]
+    for at, value in zip(block, values, strict=True):
+        spot = Spot(section, scope, metric.id, at)
+        if lost[at]:
+            pieces += _right(glyphs.dash, form.cell, Tone.NORMAL, spot)
+            continue
+        level = int(levels[at])
+        if isinstance(value, Missing):
+            word = REASON_CELLS[value.reason]
+            word = _SHORT.get(word, word) if form.cell <= 7 else word
+            pieces += _right(word, form.cell, level_tone(REASON_LEVELS[value.reason]), spot)
+            continue
+        text = cell_text(metric, value, divisor)
+        text = cut(_SHORT.get(text, text) if form.cell <= 7 else text, form.cell - 2, glyphs.ellipsis)
+        if level > Level.MISSING:
+            text = glyphs.level(level) + text
+        pieces += _right(text, form.cell, level_tone(level) if level > Level.MISSING else Tone.PLAIN, spot)
+    if form.trend and view.past is not None and not metric.words:
+        ages, past = view.past.series(scope, metric.id, part[trended])
+        bar = bars(past, form.trend - 7, glyphs) if len(past) > 1 else ""
+        if bar:
+            pieces.append(Piece(f"   {bar} {span_text(float(ages[0]))}", Tone.QUIET))
+    return tuple(pieces)
+
+
+def _titled(title: str, unit: str, cells: int, ellipsis: str) -> str:
+    """Return title and unit in `cells`; what is cut is the title."""
+    if not unit:
+        return pad(title, cells, ellipsis)
+    return pad(f"{cut(title, cells - width(unit) - 1, ellipsis)} {unit}", cells)
+
+
+def _right(text: str, cells: int, tone: Tone, spot: Spot) -> list[Piece]:
+    return [Piece(" " * (cells - width(text))), Piece(text, tone, spot)]
+
+
+def _totals(
+    view: View, section: str, scope: Scope, form: Shape, block: range, metric: Metric, lost: np.ndarray
+) -> list[Line]:
+    table, part = view.snapshot.tables[scope], view.snapshot.rows(view.node, scope)
+    pieces = [Piece("   "), Piece(pad("  total", form.title), Tone.NORMAL)]
+    for at in block:
+        total = table.total(metric.id, part[at])
+        spot = Spot(section, scope, metric.id, at)
+        if lost[at]:
+            text, tone = view.glyphs.dash, Tone.NORMAL
+        elif isinstance(total, Missing):
+            text, tone = REASON_CELLS[total.reason], level_tone(REASON_LEVELS[total.reason])
+        elif total in metric.pins:
+            text, tone = "pinned", Tone.PLANNED
+        else:
+            text, tone = total_text(metric, total), Tone.NORMAL
+        pieces += _right(cut(text, form.cell - 1, view.glyphs.ellipsis), form.cell, tone, spot)
+    return [tuple(pieces)]
