@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import sys
+import time
 
 import processes
 
@@ -11,6 +12,8 @@ CHILD_MARK = "stethoscope-nvml"
 CHILD_NAME = CHILD_MARK[:15]
 PROBE_NAME = "stethoscope"
 """What the kernel calls the child and the probe; the mark is what people see among the child's arguments."""
+RARE_NAME = "nvml_rare"
+"""The part of the child that comes later than the others."""
 HUNG_S = 5.0
 """A driver that has not answered for so long is hung."""
 STARTING_S = 30.0
@@ -18,18 +21,21 @@ STARTING_S = 30.0
 LOOK_AGAIN_S = 30.0
 """Pause before a stuck child is looked for again, or the driver asked again after it refused."""
 
-# The child's Python gets its part of the payload over a pipe: what runs in it, a NUL, and pynvml.
+# The child's Python gets its part of the payload over a pipe: name and source of each module that it has, the last one
+# to run, and pynvml, with NULs between.
 BOOTSTRAP = """
-import os
+import os, sys
 source = open(0, "rb", 0, closefd=False)
 left = int(source.readline() or os._exit(0))
 blob = b""
 while len(blob) < left:
     blob += source.read(left - len(blob)) or os._exit(0)
-own, _, nvml = blob.partition(b"\\0")
-scope = {"__name__": "nvml_child"}
-exec(compile(own, "nvml_child.py", "exec"), scope)
-scope["main"](nvml)
+*parts, nvml = blob.split(b"\\0")
+for name, source in zip(parts[::2], parts[1::2]):
+    name = name.decode()
+    module = sys.modules[name] = type(sys)(name)
+    exec(compile(source, name + ".py", "exec"), vars(module))
+module.main(nvml)
 """
 
 
@@ -52,6 +58,12 @@ class Gpus:
         self.identities = []
         self.values = {}
         self.node = dict.fromkeys(("gpu_count", "nvml_latency"), "waiting")
+        self.rare = {"gpu": {}, "links": {}, "apps": [], "words": {}}
+        self.rare_source = b""
+        self.has_rare = False
+        self.rare_s = 0.0
+        self.rare_at = 0.0
+        self.part = None
         if not payload:
             self.note = "console has no pynvml"
             self.fill("unsupported")
@@ -73,10 +85,36 @@ class Gpus:
             values[metric] = [cell if isinstance(cell, str) else "waiting" for cell in values[metric]]
         return values
 
+    def watch(self, every_s):
+        """Read what is read rarely every so many seconds, first with the next question; never when that is 0."""
+        self.rare_s, self.rare_at, self.part = every_s, 0.0, None
+        # Where the driver does not answer, the reason is all there is.
+        if every_s and self.note and "mono" in self.rare:
+            self.part = self.rare
+
+    def take_part(self):
+        """Return what was read rarely since this was last asked, None when nothing was."""
+        part, self.part = self.part, None
+        return part
+
+    def fill_part(self, word):
+        """Let what is read rarely say `word`, and read it as soon as the driver answers again."""
+        rare, self.rare_at = self.rare, 0.0
+        self.rare = dict(
+            rare,
+            gpu={metric: [word] * len(cells) for metric, cells in rare["gpu"].items()},
+            links={metric: [[word] * len(cells) for cells in gpus] for metric, gpus in rare["links"].items()},
+            apps=[],
+            mono=round(time.monotonic(), 3),
+            wall=round(time.time(), 3),
+        )
+        self.part = self.rare if self.rare_s else None
+
     def fill(self, word):
         """Let every value that comes from the driver say `word`."""
         self.values = {metric: [word] * len(self.identities) for metric in self.values}
         self.node = dict.fromkeys(self.node, word)
+        self.fill_part(word)
 
     def refuse(self, words, pci_count):
         """Take note of a driver that cannot be asked."""
@@ -98,7 +136,14 @@ class Gpus:
             if now < self.start_at or not self.start(now):
                 return
         if self.asked_at is None:
-            self.unsent += b"%.3f\n" % tick_s
+            # Half a tick early is nearer than a tick late.
+            rare = bool(self.rare_s and self.rare_source) and now >= self.rare_at - tick_s / 2
+            source = b""
+            if rare:
+                self.rare_at = now + self.rare_s
+                if not self.has_rare:
+                    self.has_rare, source = True, self.rare_source
+            self.unsent += b"%.3f %d %d\n%s" % (tick_s, rare, len(source), source)
             self.asked_at = now
             self.push()
 
@@ -130,6 +175,7 @@ class Gpus:
         os.set_blocking(self.into, False)
         os.set_blocking(self.out, False)
         self.rest = b""
+        self.has_rare = False
         self.unsent = b"%d\n%s" % (len(self.payload), self.payload)
         return True
 
@@ -176,11 +222,15 @@ class Gpus:
             if not part:
                 return self.ended(now, pci_count) or answered
             self.rest += part
-            line, mark, rest = self.rest.rpartition(b"\n")
-            if mark:
-                self.rest = rest
-                self.accept(json.loads(line.rpartition(b"\n")[2].decode("ascii")), pci_count)
-                answered = True
+            *lines, self.rest = self.rest.split(b"\n")
+            for line in lines:
+                answer = json.loads(line.decode("ascii"))
+                if "part" in answer:
+                    self.rare = answer["part"]
+                    self.part = self.rare if self.rare_s else None
+                else:
+                    self.accept(answer, pci_count)
+                    answered = True
         return answered
 
     def accept(self, answer, pci_count):

@@ -35,7 +35,16 @@ GPU_METRICS = (
 class Driver:
     """NVML through pynvml. One GPU that fails costs only its own values."""
 
-    CODES = {3: "unsupported", 4: "permission", 13: "unsupported", 15: "lost", 25: "unsupported"}
+    CODES = {
+        2: "unsupported",
+        3: "unsupported",
+        4: "permission",
+        6: "absent",
+        13: "unsupported",
+        15: "lost",
+        25: "unsupported",
+    }
+    """2 is what an older driver says about the number of a field, or of a link, that it does not know."""
     FOLDERS = (
         "/usr/lib64",
         "/usr/lib/x86_64-linux-gnu",
@@ -102,7 +111,7 @@ class Driver:
         while len(self.identities) < count:
             self.identities.append({"index": len(self.identities)})
             self.known.append(False)
-            self.handles.append(None)
+            self.handles.append("waiting")
             self.pcie.append(("waiting", "waiting"))
         columns = {metric: [] for metric in GPU_METRICS}
         working = 0
@@ -120,7 +129,6 @@ class Driver:
 
     def read_gpu(self, index):
         """Return all values of one GPU."""
-        self.handles[index] = None
         try:
             handle = self.nvml.nvmlDeviceGetHandleByIndex(index)
         except self.nvml.NVMLError as error:
@@ -136,10 +144,12 @@ class Driver:
         return values
 
     def broken(self, index, code):
-        """Return the values of a GPU that does not work; it keeps its place and its last known identity."""
+        """Return the values of a GPU that does not work; it keeps its place and its last known identity.
+        A word stands where its handle was."""
         self.known[index] = False
         self.pcie[index] = ("waiting", "waiting")
-        values = dict.fromkeys(GPU_METRICS, "lost" if code == 15 else "permission" if code == 4 else "error")
+        self.handles[index] = word = "lost" if code == 15 else "permission" if code == 4 else "error"
+        values = dict.fromkeys(GPU_METRICS, word)
         values["gpu_handle_error"] = code
         return values
 
@@ -166,8 +176,8 @@ class Driver:
         nvml, attempt = self.nvml, self.attempt
         values = {
             "gpu_sm_clock": attempt(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM),
-            "gpu_power_draw": watts(attempt(nvml.nvmlDeviceGetPowerUsage, handle)),
-            "gpu_power_limit": watts(attempt(nvml.nvmlDeviceGetEnforcedPowerLimit, handle)),
+            "gpu_power_draw": scaled(attempt(nvml.nvmlDeviceGetPowerUsage, handle), 1000, 1),
+            "gpu_power_limit": scaled(attempt(nvml.nvmlDeviceGetEnforcedPowerLimit, handle), 1000, 1),
             "gpu_temp_margin": attempt(nvml.nvmlDeviceGetMarginTemperature, handle),
         }
         busy = attempt(nvml.nvmlDeviceGetUtilizationRates, handle)
@@ -239,23 +249,22 @@ class Driver:
             index = self.next_pcie % len(self.handles)
             self.next_pcie = index + 1
             handle = self.handles[index]
-            if handle is not None:
+            if not isinstance(handle, str):
                 self.pcie[index] = (
                     self.attempt(nvml.nvmlDeviceGetPcieThroughput, handle, nvml.NVML_PCIE_UTIL_RX_BYTES),
                     self.attempt(nvml.nvmlDeviceGetPcieThroughput, handle, nvml.NVML_PCIE_UTIL_TX_BYTES),
                 )
 
 
-def watts(value):
-    """Return milliwatts as watts to a tenth, and a reason as it is."""
-    return value if isinstance(value, str) else round(value / 1000.0, 1)
+def scaled(value, divisor, digits=None):
+    """Return a number divided, and a reason as it is."""
+    return value if isinstance(value, str) else round(value / divisor, digits)
 
 
-def load_nvml(source):
-    """Return the pynvml module made from its source; it looks itself up in sys.modules while it is built."""
-    module = type(sys)("pynvml")
-    sys.modules["pynvml"] = module
-    exec(compile(source, "pynvml.py", "exec"), module.__dict__)  # noqa: S102 - our own payload, from the console
+def load(name, source):
+    """Return the module made from its source; pynvml looks itself up in sys.modules while it is built."""
+    module = sys.modules[name] = type(sys)(name)
+    exec(compile(source, name + ".py", "exec"), module.__dict__)  # noqa: S102 - our own payload, from the console
     return module
 
 
@@ -272,27 +281,51 @@ def send(answers, message):
     answers.flush()
 
 
+def more():
+    """Return what the probe writes next; raises OSError when it is gone."""
+    part = os.read(0, 65536)
+    if not part:
+        raise OSError(0)
+    return part
+
+
 def converse(answers, source):
-    """Answer rounds of questions until the pipe closes. A question is a line that holds the seconds between ticks."""
-    driver = Driver(load_nvml(source))
+    """Answer rounds of questions until the pipe closes. A question is a line that holds the seconds between ticks,
+    whether what is read rarely is asked for as well, and the length of the source behind it that this takes, once.
+    What is read rarely is a line of its own, later; it is read GPU by GPU while no question waits, and one GPU between
+    two questions in any case."""
+    driver = Driver(load("pynvml", source))
     refusal = driver.open()
-    pending, sampled = b"", False
+    rare = steps = None
+    pending, sampled, owed = b"", False, False
     while True:
+        while steps and (owed or not select.select([0], [], [], 0)[0]):
+            owed = False
+            part = next(steps)
+            if part:
+                send(answers, {"part": part})
+                steps = None
         while b"\n" not in pending:
-            part = os.read(0, 4096)
-            if not part:
-                return
-            pending += part
+            pending += more()
         line, _, pending = pending.partition(b"\n")
+        tick_s, asked, length = line.split()
         answer = {"note": refusal} if refusal else driver.read()
         send(answers, answer)
         if "gpus" not in answer:
             # The library keeps what it found at its first call: only a new process can find something else.
             return
+        size = int(length)
+        while len(pending) < size:
+            pending += more()
+        if size:
+            rare = load("nvml_rare", pending[:size]).Rare(driver)
+            pending = pending[size:]
+        if asked == b"1":
+            steps = steps or rare.read()
         # The first time all of them, so that nobody waits ten seconds for a first value.
-        share = min(1.0, float(line) / PCIE_S) if sampled else 1.0
+        share = min(1.0, float(tick_s) / PCIE_S) if sampled else 1.0
         driver.sample_pcie(math.ceil(len(driver.identities) * share))
-        sampled = True
+        sampled = owed = True
 
 
 def main(source):

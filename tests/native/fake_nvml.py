@@ -12,8 +12,8 @@ from tests import needs
 LIBRARY = "libnvidia-ml.so.1"
 
 
-def build(directory: Path) -> None:
-    """Compile the library into `directory`."""
+def build(directory: Path, *, old: bool = False) -> None:
+    """Compile the library into `directory`; an old one lacks functions that came later."""
     source = Path(__file__).parent / "nvml.c"
     compiler = needs.tool("cc", "gcc", "clang")
     subprocess.run(
@@ -25,6 +25,7 @@ def build(directory: Path) -> None:
             "-Wall",
             "-Wextra",
             "-Werror",
+            *(["-DOLD"] if old else []),
             f"-Wl,-soname,{LIBRARY}",
             "-o",
             str(directory / LIBRARY),

@@ -143,14 +143,14 @@ def test_a_child_that_does_not_end_is_not_doubled(gpus: Any, nvml: ModuleType, m
 
 
 def test_a_library_that_prints_does_not_spoil_the_answers(gpus: Any) -> None:
-    own, _, pynvml = gpus.payload.partition(b"\0")
+    own, _, pynvml = gpus.payload.rpartition(b"\0")
     gpus.payload = own + b"\0import os\nos.write(1, b'{noise')\nprint('noise', flush=True)\n" + pynvml
     assert go_on(gpus, lambda: gpus.note == "")
     assert len(gpus.identities) == 8
 
 
 def test_a_defect_in_the_child_is_told_in_words(gpus: Any) -> None:
-    gpus.payload = gpus.payload.partition(b"\0")[0] + b"\0def broken():\n 1 / 0\nbroken()\n"
+    gpus.payload = gpus.payload.rpartition(b"\0")[0] + b"\0def broken():\n 1 / 0\nbroken()\n"
     assert go_on(gpus, lambda: gpus.note == "error in the NVML child: ZeroDivisionError in broken")
 
 
