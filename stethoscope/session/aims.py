@@ -128,7 +128,8 @@ def refusal(snapshot: FleetSnapshot, probe: OnDemand, aim: Aim) -> Refusal | Non
         return Refusal("--read-only allows no command but the stream probe")
     node = snapshot.node(aim.node)
     if not node.link.state.is_live:
-        return Refusal(f"there is no link: {node.link.state.value}")
+        detail = f": {node.link.detail}" if node.link.detail else ""
+        return Refusal(f"there is no link: {node.link.state.value}{detail}")
     for word in aim.arguments:
         if not WORD.fullmatch(word):
             return Refusal(f'"{word}" has characters that are not given to a command')

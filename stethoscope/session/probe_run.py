@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stethoscope.errors import UsageError, did_you_mean
 from stethoscope.model import ids
-from stethoscope.session.aims import GROUPS, Aim, Refusal
+from stethoscope.session.aims import GROUPS, Aim, Refusal, refusal
 from stethoscope.session.ondemand import Preview, Result, Status, Step, preview_of
 
 if TYPE_CHECKING:
@@ -119,9 +119,9 @@ def _preview(
     for place in places:
         node = snapshot.node(ids.node_of(place))
         if node.name not in reached:
-            words = f"not reached: {node.link.state.value}" + (f": {node.link.detail}" if node.link.detail else "")
             aim = Aim(node.name, (), place)
-            steps[aim] = Step(aim, sudo=False, refusal=Refusal(words))
+            refused = refusal(snapshot, probe, aim) or Refusal("it has sent nothing yet")
+            steps[aim] = Step(aim, sudo=False, refusal=refused)
     return replace(preview, steps=tuple(steps.values()))
 
 

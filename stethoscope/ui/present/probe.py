@@ -102,7 +102,8 @@ def preview_rows(preview: Preview, cells: int, glyphs: Glyphs) -> list[Row]:
     going = [step for step in preview.steps if step.refusal is None or step.refusal.can_force]
     if going:
         rows += [(), (Span(" command line, over the connection that stands", Tone.QUIET),)]
-        rows += [(Span(f"{' ' * _INDENT}{line}"),) for line in wrap(preview.line(going[0]), max(20, cells - _INDENT))]
+        lines = wrap(preview.line(going[0]), max(20, cells - _INDENT), break_on_hyphens=False)
+        rows += [(Span(f"{' ' * _INDENT}{line}"),) for line in lines]
         if len(going) > 1:
             rows.append((Span(f"{' ' * _INDENT}and {len(going) - 1} more, each with its own arguments", Tone.QUIET),))
         rows.append((Span(f"{' ' * _INDENT}sha256 of the script {preview.sha256}", Tone.QUIET),))
