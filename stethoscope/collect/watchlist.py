@@ -5,7 +5,6 @@ from __future__ import annotations
 import binascii
 import functools
 import json
-import re
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -67,11 +66,8 @@ def _run(run: Run, *, sudo: bool) -> dict[str, Any]:
     return message
 
 
-def commands_of(*, sudo: bool) -> list[str]:
+def commands_of() -> list[str]:
     """Return every command that the line lets a node run, as docs/probes.md names them."""
-    found = []
-    for group in load_manifest().watch:
-        for run in group.run:
-            words = [*run.argv, re.sub(r"[{}]", "", run.each)] if run.each else run.argv
-            found.append(" ".join([*(("sudo", "-n") if run.root and sudo else ()), *words]))
-    return found
+    return [
+        " ".join([*run.argv, *(["DEVICE"] if run.each else [])]) for group in load_manifest().watch for run in group.run
+    ]

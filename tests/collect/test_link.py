@@ -30,9 +30,10 @@ class Probe:
 
     def __init__(self) -> None:
         self.aborted = 0
+        self.written: list[bytes] = []
 
     def write(self, data: bytes) -> None:
-        raise NotImplementedError
+        self.written.append(data)
 
     async def ended(self) -> Ending:
         raise NotImplementedError
@@ -66,6 +67,30 @@ def test_live_with_the_first_full_frame_and_its_times() -> None:
     link.receive(FULL + b"\n")
     assert sink.links[-1] == Link(LinkState.LIVE, 1003.0, attempts=1)
     assert sink.frames == [Frame("n1", 1003.0, 3.0, FULL)]
+
+
+def test_what_is_read_rarely_is_asked_for_once_a_start_and_after_the_first_full_frame() -> None:
+    link, _, _, probe = started()
+    link.watch = b"watch\n"
+    link.receive(wire.sentinel("n").encode() + b"\n")
+    assert probe.written == []
+    link.receive(FULL + b"\n" + FULL + b"\n")
+    assert probe.written == [b"watch\n"]
+    # The frame may come before the start of the command is known.
+    link.connecting("m")
+    link.running = None
+    link.receive(wire.sentinel("m").encode() + b"\n" + FULL + b"\n")
+    assert probe.written == [b"watch\n"]
+    link.started(probe)
+    assert probe.written == [b"watch\n"] * 2
+
+
+def test_a_probe_in_sh_is_not_asked() -> None:
+    link, _, _, probe = started()
+    link.watch = b"watch\n"
+    link.receive(wire.sentinel("n").encode() + b" sh\n@full 0 1.0 1.0\n@end 0\n")
+    assert link.link.state is LinkState.LIVE
+    assert b"watch\n" not in probe.written
 
 
 def test_silent_after_three_ticks_and_a_second() -> None:

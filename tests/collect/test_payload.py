@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import base64
+import json
 import os
 import shutil
 import subprocess
@@ -14,7 +16,7 @@ import pytest
 import yaml
 
 from stethoscope import paths
-from stethoscope.collect import payload
+from stethoscope.collect import payload, shrink, watchlist
 from stethoscope.model import wire
 from tests import needs
 
@@ -125,14 +127,18 @@ def test_a_payload_that_breaks_off_ends_it_quietly(sent: bytes) -> None:
     assert (done.stdout, done.stderr) == (b"", b"")
 
 
-def unpack(data: bytes) -> tuple[dict[str, str], str, str]:
-    """Return the sources in a payload: the probe's parts by name, what runs in the NVML child, and pynvml."""
+def unpack(data: bytes) -> tuple[dict[str, str], dict[str, str], str]:
+    """Return the sources in a payload: the probe's parts by name, those of its NVML child, and pynvml."""
     length, _, blob = data.partition(b"\n")
     assert int(length) == len(blob)
     probe, _, child = zlib.decompress(blob).decode().partition("\1")
-    texts = probe.split("\0")
-    own, _, nvml = child.partition("\0")
-    return dict(zip(texts[::2], texts[1::2], strict=True)), own, nvml
+    *own, nvml = child.split("\0")
+    return named(probe.split("\0")), named(own), nvml
+
+
+def named(texts: list[str]) -> dict[str, str]:
+    """Return sources by name, of names and sources in turn."""
+    return dict(zip(texts[::2], texts[1::2], strict=True))
 
 
 def names_in(source: str) -> set[str]:
@@ -146,15 +152,58 @@ def test_the_payload_is_small_and_has_what_the_probe_reaches() -> None:
     parts, child, nvml = unpack(data)
     # What a part imports comes before it.
     assert list(parts) == ["files", "processes", "fabric", "host", "kernel_log", "nvml", "stream"]
-    assert {**parts, "nvml_child": ""}.keys() == {file.stem for file in paths.bundled("probes").glob("*.py")}
-    for source in (*parts.values(), child, nvml):
+    assert list(child) == ["nvml_child"]
+    later = named(payload.watch_parts().decode().split("\0"))
+    assert list(later) == ["commands", "keep", "watch", "nvml_rare"]
+    assert {*parts, *child, *later} == {file.stem for file in paths.bundled("probes").glob("*.py")}
+    assert len(parts) + len(child) + len(later) == len({*parts, *child, *later})
+    for source in (*parts.values(), *child.values(), *later.values(), nvml):
         assert '"""' not in source
-        assert "#" not in source
-    assert "Driver" in names_in(child)
-    assert not any("Driver" in names_in(source) for source in parts.values())
+        assert "# " not in source
     names = names_in(nvml)
     assert {"nvmlInit", "nvmlDeviceGetFieldValues", "NVMLError", "_LoadNvmlLibrary"} <= names
     assert not [name for name in names if "Vgpu" in name or name.startswith("nvmlDeviceSet")]
+    # What only people read, and only Windows needs.
+    assert "_errcode_to_string" not in nvml
+    assert ".dll" not in nvml
+
+
+def test_the_line_after_the_first_frame_has_the_groups_of_the_manifest() -> None:
+    plain, sudo = (json.loads(watchlist.watch_line(allowed)) for allowed in (False, True))
+    assert plain["do"] == "watch"
+    groups = {group["name"]: group for group in plain["groups"]}
+    assert groups["gpu"] == {"name": "gpu", "s": 30}
+    reads = {path for group in groups.values() for path, _ in group.get("read", ())}
+    assert {"/proc/diskstats", "/sys/bus/pci/drivers/nvme/0*/max_link_width"} <= reads
+    assert not [path for path in reads if set("{} ") & set(path)]
+    smart = {"id": "smart", "argv": ["smartctl", "--json=c", "-a"], "limit": 20}
+    each = "/dev/sd[a-z] /dev/sd[a-z][a-z] /dev/nvme[0-9] /dev/nvme[0-9][0-9]"
+    assert groups["smart"]["run"] == [{**smart, "each": each}]
+    assert sudo["groups"][-1]["run"] == [{**smart, "each": each, "sudo": 1}]
+    runs = [run for group in sudo["groups"] for run in group.get("run", ())]
+    assert [run["id"] for run in runs if run.get("sudo")] == ["bmc", "smart"]
+    assert named(zlib.decompress(base64.b64decode(plain["parts"])).decode().split("\0")).keys() >= {"watch", "keep"}
+    assert len(watchlist.watch_line(True)) < 20_000
+    # The probe drops a longer line.
+    assert len(watchlist.watch_line(True)) < 65_536
+
+
+def test_every_command_of_the_manifest_is_documented() -> None:
+    text = (paths.bundled("probes").parent / "docs" / "probes.md").read_text()
+    assert [command for command in watchlist.commands_of() if f"`{command}`" not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "patterns"),
+    [
+        ("/a/b*", ["/a/b*"]),
+        ("/{a,b}/c", ["/a/c", "/b/c"]),
+        ("/{a,b}/{c,d}_e", ["/a/c_e", "/a/d_e", "/b/c_e", "/b/d_e"]),
+        ("/a{,x}", ["/a", "/ax"]),
+    ],
+)
+def test_braces_stand_for_several_patterns(pattern: str, patterns: list[str]) -> None:
+    assert watchlist.expand(pattern) == patterns
 
 
 def test_the_manifest_names_every_part() -> None:
@@ -168,11 +217,21 @@ def test_the_manifest_names_every_part() -> None:
 def test_the_sources_stay_what_they_were() -> None:
     for file in paths.bundled("probes").glob("*.py"):
         tree = ast.parse(file.read_text())
-        shipped = payload._compact(ast.parse(file.read_text()))
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-                node.body = [statement for statement in node.body if not payload._is_text(statement)]
-        assert ast.dump(ast.parse(shipped)) == ast.dump(tree)
+        # Nothing is written in a way that is newer than the oldest Python.
+        shipped = ast.parse(shrink.compact(file.read_text()), feature_version=(3, 6))
+        assert shape(shipped) == shape(tree)
+
+
+def shape(tree: ast.Module) -> list[tuple[str, ...]]:
+    """Return what others see of a module: the names that it defines, with the attributes and texts that each uses."""
+    found = []
+    for statement in tree.body:
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            attributes = sorted({node.attr for node in ast.walk(statement) if isinstance(node, ast.Attribute)})
+            found.append((statement.name, *attributes))
+        elif isinstance(statement, ast.Assign):
+            found.append((ast.unparse(statement.targets[0]),))
+    return sorted(found)
 
 
 def test_pruning_follows_what_is_mentioned() -> None:
@@ -182,7 +241,7 @@ def test_pruning_follows_what_is_mentioned() -> None:
         "def helper(x, y=C):\n    return Kind\nclass Kind:\n    '''Text.'''\nclass Other:\n    pass\n"
         "def unused():\n    return Other\nused.ready = True\nused(0)\n"
     )
-    pruned = payload.prune(source, {"used"})
+    pruned = shrink.compact(shrink.prune(source, {"used"}))
     assert {"A", "B", "C", "state", "used", "helper", "Kind"} == {
         name
         for node in ast.parse(pruned).body
@@ -197,9 +256,23 @@ def test_pruning_follows_what_is_mentioned() -> None:
     assert "Text" not in pruned
     assert "used(0)" in pruned
     exec(compile(pruned, "pruned", "exec"), {})
+    # An import that nothing needs any more goes as well.
+    assert "import os" not in pruned
+
+
+def test_what_is_never_needed_goes_wherever_it_stands() -> None:
+    source = (
+        "import sys, string\nTEXTS = {1: 'one'}\nclass Kind:\n    _fmt_ = {}\n    def __str__(self):\n"
+        "        return TEXTS[1]\n    def value(self):\n        if sys.platform[:3] == 'win':\n            return 1\n"
+        "        else:\n            return 2\nclass Empty:\n    _fmt_ = {}\ndef show():\n    return string\nshow()\n"
+    )
+    pruned = shrink.prune(source, {"Kind", "Empty"}, frozenset({"_fmt_", "__str__", "show"}))
+    assert pruned == "class Kind:\n\n    def value(self):\n        return 2\n\nclass Empty:\n    pass"
 
 
 def test_the_cache_is_used_and_a_broken_one_is_made_again(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for old in cache.glob("*.bin"):
+        old.unlink()
     data = payload.payload()
     (kept,) = cache.glob("*.bin")
     assert kept.stat().st_mode & 0o777 == 0o600
@@ -216,10 +289,11 @@ def test_a_change_of_any_part_makes_the_payload_again(tmp_path: Path, monkeypatc
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     shutil.copytree(paths.bundled("probes"), tmp_path / "probes", ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(paths, "bundled", lambda kind: tmp_path / kind)
-    made = {payload.payload()}
+    monkeypatch.setattr(shrink, "compact", str)  # it takes a while
+    made = {(payload.payload(), payload.watch_parts())}
     for number, file in enumerate(sorted((tmp_path / "probes").glob("*.py")), 2):
         file.write_text(file.read_text() + f"\nchanged = {number}\n")
-        made.add(payload.payload())
+        made.add((payload.payload(), payload.watch_parts()))
         assert len(made) == number
 
 
@@ -234,7 +308,7 @@ def test_a_console_without_pynvml_still_sends_the_probe(monkeypatch: pytest.Monk
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     data = payload.payload()
-    assert unpack(data)[1:] == ("", "")
+    assert unpack(data)[1:] == ({}, "")
     done = run("/bin/sh", sent=data + b'{"do":"stop"}\n')
     full = wire.decode(done.stdout.splitlines()[2])
     assert isinstance(full, wire.Full)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 COUNTERS = [
     "VL15_dropped",
@@ -30,6 +27,8 @@ HW_COUNTERS = [
     "req_cqe_error",
     "roce_slow_restart",
     "implied_nak_seq_err",
+    "np_cnp_sent",
+    "rp_cnp_handled",
 ]
 
 STAT = """cpu  1000 0 500 8000 300 0 150 50 0 0
@@ -109,4 +108,72 @@ class Tree:
         tree.port("mlx5_0", pci="0000:4f:00.0")
         tree.port("mlx5_10", layer="Ethernet", pci="0000:5f:00.0")
         tree.port("mlx5_2", pci="0000:6f:00.0")
+        return tree
+
+    def link(self, path: str, target: str) -> None:
+        """Make a link to a path under the root."""
+        link = self.root / path.lstrip("/")
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(self.root / target.lstrip("/"))
+
+    def pci_device(self, driver: str, address: str) -> None:
+        """Add a device on the PCIe bus, behind a port of its own."""
+        port = f"sys/devices/pci{address[:7]}/{address[:7]}:00.0"
+        for real, name, place in ((port, "pcieport", f"{address[:7]}:00.0"), (f"{port}/{address}", driver, address)):
+            for file, text in (
+                ("current_link_speed", "32.0 GT/s PCIe\n"),
+                ("current_link_width", "16\n"),
+                ("max_link_speed", "32.0 GT/s PCIe\n"),
+                ("max_link_width", "16\n"),
+            ):
+                self.put(f"{real}/{file}", text)
+            for kind in ("correctable", "nonfatal", "fatal"):
+                names = [f"{kind}{number}" for number in range(18)] + [f"TOTAL_ERR_{kind.upper()}"]
+                self.put(f"{real}/aer_dev_{kind}", "".join(f"{name} 0\n" for name in names))
+            self.link(f"sys/bus/pci/drivers/{name}/{place}", real)
+
+    @classmethod
+    def large(cls, root: Path) -> Tree:
+        """Return a node as they are rented: eight GPUs, ten adapters, ten NVMe disks, 128 cores, 2,400 processes."""
+        tree = cls.healthy(root)
+        for number in range(8):
+            tree.pci_device("nvidia", f"0001:{0x10 + number:02x}:00.0")
+        for number in range(10):
+            tree.pci_device("mlx5_core", f"0002:{0x10 + number:02x}:00.0")
+            tree.port(f"mlx5_{20 + number}", layer="Ethernet", pci=f"0003:{0x10 + number:02x}:00.0")
+            tree.put(f"sys/class/infiniband/mlx5_{20 + number}/fw_ver", "28.39.3004\n")
+        for number in range(10):
+            tree.pci_device("nvme", f"0004:{0x10 + number:02x}:00.0")
+            for name, text in (("model", "SSD 7.68TB\n"), ("firmware_rev", "1.2.3\n"), ("state", "live\n")):
+                tree.put(f"sys/block/nvme{number}n1/device/{name}", text)
+            tree.put(f"sys/block/nvme{number}n1/device/hwmon{number}/temp1_input", "38850\n")
+            tree.put(f"sys/block/nvme{number}n1/size", "15002931888\n")
+            tree.put(f"sys/block/nvme{number}n1/queue/rotational", "0\n")
+            tree.put(f"dev/nvme{number}", "")
+        disks = [f" 259 {number} nvme{number}n1 {' '.join(['123456'] * 17)}\n" for number in range(10)]
+        tree.put("proc/diskstats", "".join(disks))
+        tree.put(
+            "proc/stat",
+            STAT.replace("cpu1 ", "".join(f"cpu{n} 5 0 5 5 5 0 5 5 0 0\n" for n in range(1, 127)) + "cpu127 "),
+        )
+        for number in range(12):
+            for name, text in (
+                ("operstate", "up\n"),
+                ("mtu", "9000\n"),
+                ("speed", "400000\n"),
+                ("carrier_changes", "2\n"),
+            ):
+                tree.put(f"sys/class/net/eth{number}/{name}", text)
+            tree.link(f"sys/class/net/eth{number}/device", "sys/devices/pci0000:4e/0000:4f:00.0")
+        for cpu in range(128):
+            tree.put(f"sys/devices/system/cpu/cpufreq/policy{cpu}/scaling_governor", "performance\n")
+            tree.put(f"sys/devices/system/cpu/cpu{cpu}/thermal_throttle/package_throttle_count", "0\n")
+        for pid in range(2, 2402):
+            parent = 2 if pid < 1602 else 1
+            tree.put(f"proc/{pid}/stat", f"{pid} (name{pid}) S {parent} {pid} {pid} 0 -1 4194560 {'12345 ' * 40}\n")
+        for name in ("vmstat", "net/snmp", "net/dev", "self/mountinfo", "self/limits", "modules", "version", "cmdline"):
+            try:
+                tree.put(f"proc/{name}", (Path("/proc") / name).read_text("utf-8", "replace"))
+            except OSError:
+                continue
         return tree
