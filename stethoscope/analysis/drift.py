@@ -241,9 +241,9 @@ def _compare(snapshot: FleetSnapshot, item: Item, group: Group) -> Drift:
         if len(given) == 1:
             nodes.setdefault(given[0], []).append(name)
             continue
-        for gpu, value in zip(node.gpus, values, strict=False):
-            if isinstance(value, str):
-                gpus.setdefault(value, []).append(gpu_place(name, gpu.index))
+        for gpu, told in zip(node.gpus, values, strict=False):
+            if isinstance(told, str):
+                gpus.setdefault(told, []).append(gpu_place(name, gpu.index))
     ranked = sorted(counts, key=lambda value: (-counts[value], value))
     is_tie = len(ranked) > 1 and counts[ranked[0]] == counts[ranked[1]]
     held = tuple(Held(value, tuple(nodes.get(value, ())), tuple(gpus.get(value, ()))) for value in ranked)
@@ -270,7 +270,8 @@ def _metric_reader(snapshot: FleetSnapshot, item: Item) -> Callable[[Node], list
     # A fleet has thousands of values and a handful of different ones: lists and a dictionary, not a look into an array
     # for each.
     values, reasons = table.values[table.index[item.id]].tolist(), table.reasons[table.index[item.id]].tolist()
-    texts = {value: _text(metric, value) for value, reason in zip(values, reasons, strict=True) if not reason}
+    present = {value for value, reason in zip(values, reasons, strict=True) if not reason}
+    texts = {value: _text(metric, value) for value in present}
 
     def read(node: Node) -> list[str | Missing]:
         return [_MISSING[reasons[row]] if reasons[row] else texts[values[row]] for row in snapshot.rows(node, scope)]

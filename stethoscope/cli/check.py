@@ -13,10 +13,11 @@ from stethoscope.cli.source import SourceOptions, open_source, source_options, w
 from stethoscope.errors import EXIT_HEALTHY, EXIT_PLANNED, EXIT_UNREACHABLE, EXIT_URGENT, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from stethoscope.session.check import CheckResult
-    from stethoscope.ui.present.spans import Row
+    from stethoscope.ui.present.spans import Glyphs, Row
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -47,7 +48,9 @@ def command(
 
         click.echo(msgspec.json.encode(report_json(result)).decode())
     else:
-        _print(result, ascii_only=ascii_only)
+        from stethoscope.ui.present.report import report_rows
+
+        print_rows(lambda glyphs: report_rows(result, glyphs), ascii_only=ascii_only)
     return exit_code(result)
 
 
@@ -99,12 +102,12 @@ def _narrate(done: int, nodes: int, seconds: float) -> None:
     click.echo(f"\r\x1b[Klooking at {nodes:,} nodes, {done:,} done, {seconds:.0f} s", err=True, nl=False)
 
 
-def _print(result: CheckResult, *, ascii_only: bool) -> None:
-    from stethoscope.ui.present.report import report_rows
+def print_rows(build: Callable[[Glyphs], list[Row]], *, ascii_only: bool) -> None:
+    """Print the rows that `build` makes of the characters which the output can show; coloured on a terminal alone."""
     from stethoscope.ui.present.spans import ASCII, UNICODE, plain, to_ascii
 
     ascii_only = ascii_only or "utf" not in (sys.stdout.encoding or "").lower()
-    rows = report_rows(result, ASCII if ascii_only else UNICODE)
+    rows = build(ASCII if ascii_only else UNICODE)
     if sys.stdout.isatty():
         _print_in_colour(rows, ascii_only=ascii_only)
         return

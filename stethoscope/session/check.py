@@ -62,7 +62,7 @@ class _Progress:
 
     def is_settled(self, node: Node) -> bool:
         """Tell whether the node need not be waited for; note how its link failed, if it did."""
-        if _has_failed(node):
+        if has_failed(node):
             self.failures[node.name] = node.link
         return node.name in self.done or (node.name in self.failures and not node.link.state.is_live)
 
@@ -131,7 +131,8 @@ async def check(
     )
 
 
-def _has_failed(node: Node) -> bool:
+def has_failed(node: Node) -> bool:
+    """Tell whether the link to `node` failed in a way that does not pass by itself soon."""
     state = node.link.state
     if state.is_live or state.is_pending or state is LinkState.SILENT:
         return False
