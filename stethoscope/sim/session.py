@@ -102,11 +102,11 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
 
     def eof_received(self) -> bool:
         """Answer an on-demand probe, whose script is complete; anything else ends: the console is gone."""
-        if self._ondemand is not None:
-            self._run_tool(self._ondemand[1], self._ondemand[2].split())
-        else:
+        if self._ondemand is None:
             self._end(0)
-        return False
+            return False
+        # What hangs keeps its channel.
+        return not self._run_tool(self._ondemand[1], self._ondemand[2].split())
 
     def pause_writing(self) -> None:
         """Hold frames back while the console does not take them."""
@@ -194,12 +194,17 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
             self._write(speaker.bye("stop"))
             self._end(0)
 
-    def _run_tool(self, probe_id: str, arguments: list[str]) -> None:
-        status, out, err = tools.output(self._twin, self._node.index, probe_id, arguments)
+    def _run_tool(self, probe_id: str, arguments: list[str]) -> bool:
+        """Answer an on-demand probe; tell whether it ended."""
+        answer = tools.output(self._twin, self._node.index, probe_id, arguments)
+        if answer is None:
+            return False
+        status, out, err = answer
         self._write(out.encode())
         if err and self._channel is not None and not self._channel.is_closing():
             self._channel.write_stderr(err.encode())
         self._end(status)
+        return True
 
     def _run_shell(self) -> None:
         try:

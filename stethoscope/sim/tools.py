@@ -1,21 +1,117 @@
-"""What the tools on a simulated node answer to an on-demand probe."""
+"""What the tools on a simulated node answer to an on-demand probe, as its script prints it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stethoscope.model.metric import Reason
+from stethoscope.sim.files import smart
+from stethoscope.sim.files.view import View
+from stethoscope.sim.printed import fabric, hardware, nvidia
+from stethoscope.sim.readings import Readings
+from stethoscope.sim.speaker import identity
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from stethoscope.sim.twin import Twin
 
 NOT_INSTALLED = 127
+_DRIVER = ("nvidia_smi_q", "nvidia_smi_nvlink", "nvidia_smi_topo", "dcgm_diag_r1")
+"""Probes whose tools call the driver."""
+_Ran = tuple[int, str, str]
+"""Exit status, output, error output."""
 
 
-def output(twin: Twin, node: int, probe_id: str, args: Sequence[str]) -> tuple[int, str, str]:
+def output(twin: Twin, node: int, probe_id: str, args: Sequence[str]) -> tuple[int, str, str] | None:
     """Return exit status, standard output and standard error of the script `probe_id` with its arguments on a node (by
-    position)."""
+    position); None when it never ends."""
     text = twin.probe_text(node, probe_id)
-    if text is None:
+    if text is not None:
+        return 0, text, ""
+    if probe_id in _DRIVER and (twin.effects.gpu_missing[node] == Reason.HUNG).all():
+        return None
+    known = identity(twin, node)
+    view = View(twin, node, Readings(twin), known.booted_s, known.clock_offset_s, {})
+    uuids = [gpu.uuid for gpu in known.gpus]
+    status, printed, errors = 0, "", ""
+    for words in _commands(probe_id, list(args)):
+        code, out, err = _run(view, uuids, words)
+        begin = f"stethoscope-probe: $ {' '.join(words)}\n"
+        printed += f"{begin}{out}\nstethoscope-probe: exit {code}\n"
+        errors += begin + err
+        status = code or status
+    if not printed:
         return NOT_INSTALLED, "", f"stethoscope-probe: not installed: {probe_id}\n"
-    return 0, text, ""
+    return status, printed, errors
+
+
+def _commands(probe_id: str, args: list[str]) -> Iterator[list[str]]:
+    """Yield the commands of a script; who logs in is root here."""
+    first = args[0] if args else ""
+    match probe_id:
+        case "nvidia_smi_q":
+            yield ["nvidia-smi", "-q", *(("-i", first) if args else ())]
+        case "nvidia_smi_nvlink":
+            for what in ("-s", "-e", "-c"):
+                yield ["nvidia-smi", "nvlink", what, *(("-i", first) if args else ())]
+        case "nvidia_smi_topo":
+            yield ["nvidia-smi", "topo", "-m"]
+        case "dcgm_diag_r1":
+            yield ["dcgmi", "diag", "-r", "1", "-j"]
+        case "lspci" if args:
+            yield ["lspci", "-D", "-vvv", "-s", first]
+        case "lspci":
+            yield ["lspci", "-D", "-vvv", "-d", "10de:"]
+            yield ["lspci", "-D", "-vvv", "-d", "15b3:"]
+        case "ibstat":
+            yield ["ibstat"]
+        case "perfquery":
+            yield ["perfquery", "-x", "-C", first, "-P", *args[1:2]]
+        case "mlxlink":
+            yield ["mlxlink", "-d", first, "-p", *args[1:2], "-m", "-c"]
+        case "ibqueryerrors":
+            yield ["ibqueryerrors", "--data", "--details"]
+        case "ethtool":
+            for option in ((), ("-S",), ("-m",)):
+                yield ["ethtool", *option, first]
+        case "smartctl":
+            yield ["smartctl", "-j", "-a", f"/dev/{first}"]
+        case "nvme":
+            yield ["nvme", "smart-log", "-o", "json", f"/dev/{first}"]
+            yield ["nvme", "list", "-o", "json"]
+        case "ipmitool_sel":
+            yield ["ipmitool", "sel", "elist", "last", "100"]
+
+
+def _run(view: View, uuids: list[str], words: list[str]) -> _Ran:
+    """Return what one command gives."""
+    tool, rest = words[0], words[1:]
+    match tool:
+        case "nvidia-smi":
+            return *nvidia.smi(view, uuids, rest), ""
+        case "dcgmi":
+            return *nvidia.diagnostic(view), ""
+        case "lspci":
+            return 0, hardware.lspci(view, rest), ""
+        case "ibstat":
+            return 0, fabric.ibstat(view), ""
+        case "ibqueryerrors":
+            return 0, fabric.query_errors(view), ""
+        case "perfquery" | "mlxlink":
+            port = fabric.port_of(view, words[3] if tool == "perfquery" else words[2])
+            if port is None:
+                return 255, "", f"{tool}: can't open device\n"
+            return 0, fabric.perfquery(view, port) if tool == "perfquery" else fabric.mlxlink(view, port), ""
+        case "ethtool":
+            return hardware.ethtool(view, rest)
+        case "ipmitool":
+            return 0, hardware.event_log(view), ""
+    if rest[:1] == ["list"]:
+        return 0, smart.nvme_list(view), ""
+    disk = smart.number_of(rest[-1])
+    if disk is None:
+        return 2, "", f"{rest[-1]}: No such file or directory\n"
+    if tool == "nvme":
+        return 0, smart.nvme_log(view, disk), ""
+    return *smart.smartctl(view, disk, rest), ""

@@ -69,6 +69,11 @@ def pcie(view: View, gpu: int) -> tuple[int, int]:
     return round(gen), round(width)
 
 
+def replays(view: View, gpu: int) -> int:
+    """Return how often packets were sent again on a GPU's PCIe link."""
+    return view.count("gpu_pcie_replay", int(3 * view.draw("replay", view.gpus)[gpu]), gpu=gpu)
+
+
 def branch(driver: str) -> int:
     """Return the branch of a driver: 550 of 550.90.07."""
     first = driver.split(".")[0]
@@ -94,7 +99,7 @@ def _gpu(view: View, gpu: int, totals: dict[str, list[int]]) -> dict[str, Cell]:
         rows = dict.fromkeys((*rows, "gpu_remapped_rows_corr", "gpu_remapped_rows_uncorr"), _UNSUPPORTED)
     else:
         pages = dict.fromkeys(pages, _UNSUPPORTED)
-    fabric: Cell = 3 if board.links and view.gpus == 8 and board.pcie_gen >= 5 else _UNSUPPORTED
+    fabric: Cell = 3 if view.has_fabric else _UNSUPPORTED
     return {
         **errors,
         **rows,
@@ -105,7 +110,7 @@ def _gpu(view: View, gpu: int, totals: dict[str, list[int]]) -> dict[str, Cell]:
         "gpu_process_count": int(view.twin.machine.context[view.node, gpu]),
         "gpu_temp_slowdown": _UNSUPPORTED if board.margin_c is not None else round(board.slowdown_c),
         "gpu_sram_threshold_exceeded": 0 if release >= 535 and board.pcie_gen >= 4 else _UNSUPPORTED,
-        "gpu_pcie_replay": view.count("gpu_pcie_replay", int(3 * view.draw("replay", view.gpus)[gpu]), gpu=gpu),
+        "gpu_pcie_replay": replays(view, gpu),
         "gpu_pcie_link_gen": gen,
         "gpu_pcie_link_width": width,
         "gpu_pcie_link_gen_max": board.pcie_gen,

@@ -55,6 +55,12 @@ class View:
         codes: list[int] = self.twin.effects.gpu_missing[self.node].tolist()
         return codes
 
+    @property
+    def has_fabric(self) -> bool:
+        """Tell whether the GPUs register with a fabric manager."""
+        board = self.twin.layout.board
+        return board.links > 0 and self.gpus == 8 and board.pcie_gen >= 5
+
     def is_lost(self, gpu: int) -> bool:
         """Tell whether a GPU no longer answers on its bus."""
         return self.missing[gpu] == Reason.LOST
