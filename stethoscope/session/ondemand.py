@@ -346,7 +346,7 @@ def _split(out: str, err: str, answer: Answer, probe: OnDemand) -> list[Section]
     outside: list[str] = []
     for line in out.split("\n"):
         if line.startswith(f"{_MARK}$ ") and not inside:
-            command, lines, inside = line[len(_MARK) + 2 :], [], True
+            command, lines, inside = line[len(_MARK) + 2 :].rstrip(), [], True
         elif line.startswith(f"{_MARK}exit ") and inside:
             word = line[len(_MARK) + 5 :]
             said = "\n".join(errors[len(sections)]) if len(sections) < len(errors) else ""
