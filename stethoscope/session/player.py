@@ -17,7 +17,7 @@ from stethoscope.model.frame import Frame, Link, LinkState
 from stethoscope.model.scheduler import SchedulerReading
 from stethoscope.specs.fleet import SMALL_FLEET
 from stethoscope.store.format import STANDING_AT, NodeEntry, RecordType, is_time
-from stethoscope.store.lines import is_delta, is_full, is_hello
+from stethoscope.store.lines import is_delta, is_full, is_hello, is_same, part_group
 from stethoscope.text import clean
 
 if TYPE_CHECKING:
@@ -108,11 +108,17 @@ class Player:
         self.session = self._make(ReplaySource(reel.fleet), self.clock)
         self.restarts += 1
         self._reel = reel
-        self._linked: set[int] = set()
+        self._links: dict[int, Link] = {}
+        """The last state of each link that is known."""
         self._speaking: set[int] = set()
         """Nodes whose lines can be understood: a greeting or a full frame came."""
         self._full: set[int] = set()
         """Nodes all of whose values came once."""
+        self._held: dict[int, dict[str, list[Frame]]] = {}
+        """Parts that came before these, by node and group: the last whole one, and what says that nothing has changed
+        since."""
+        self._heard: dict[int, dict[str, float]] = {}
+        """When the last part of each group came that means something: behind a whole one."""
         self._states: dict[int, LinkState] = {}
         self._active: set[str] = set()
         self.changed = False
@@ -168,32 +174,75 @@ class Player:
         name = reel.fleet.nodes[node].name
         match record.type:
             case RecordType.FRAME:
-                if self._is_understood(node, record.payload):
-                    self.session.on_frame(Frame(name, record.wall, played.t, record.payload))
+                self._take_line(node, Frame(name, record.wall, played.t, record.payload))
             case RecordType.STANDING_HELLO:
                 if node not in self._speaking:
                     self._speaking.add(node)
                     self.session.on_frame(Frame(name, record.wall, played.t, record.payload))
             case RecordType.STANDING_FULL:
-                self._take_standing(node, name, played)
+                if node not in self._full:
+                    self._take_standing(node, name, played)
+            case RecordType.STANDING_PART:
+                if len(record.payload) == STANDING_AT.size:
+                    self._held.pop(node, None)
+                    self._heard.pop(node, None)
+                else:
+                    self._take_standing(node, name, played)
             case RecordType.NOTE:
                 self._take_note(record.payload)
             case RecordType.LINK:
                 self._take_link(node, name, record.payload)
             case RecordType.STANDING_LINK:
-                if node not in self._linked:
+                if node not in self._links:
                     self._take_link(node, name, record.payload)
 
     def _take_standing(self, node: int, name: str, played: Played) -> None:
         """Take what a node said last, long ago, unless it has said something since."""
         payload = played.record.payload
-        if node in self._full or len(payload) < STANDING_AT.size:
+        if len(payload) < STANDING_AT.size:
             return
         wall, mono = STANDING_AT.unpack_from(payload)
         mono += played.reel.shift_s
-        if is_time(wall) and math.isfinite(mono) and mono <= played.t:
+        group = part_group(payload[STANDING_AT.size :])
+        is_told = bool(group) and mono <= self._heard.get(node, {}).get(group, -math.inf)
+        if is_time(wall) and math.isfinite(mono) and mono <= played.t and not is_told:
+            self._take_line(node, Frame(name, wall, mono, payload[STANDING_AT.size :]))
+            link = self._links.get(node)
+            if link is not None and not link.state.is_live:
+                # What was said long ago does not bring the node back.
+                self.session.on_link(name, link)
+
+    def _take_line(self, node: int, frame: Frame) -> None:
+        """Take a line of a node, now or when it can be understood."""
+        raw = frame.raw
+        group = part_group(raw)
+        if group:
+            self._take_part(node, group, frame)
+        elif is_hello(raw):
+            self._held.pop(node, None)
+            self._heard.pop(node, None)
+            self._speaking.add(node)
+            self.session.on_frame(frame)
+        elif is_full(raw):
             self._full.add(node)
-            self.session.on_frame(Frame(name, wall, mono, payload[STANDING_AT.size :]))
+            self._speaking.add(node)
+            self.session.on_frame(frame)
+            for held in [part for parts in self._held.pop(node, {}).values() for part in parts]:
+                self.session.on_frame(held)
+        elif node in self._speaking or not is_delta(raw):
+            self.session.on_frame(frame)
+
+    def _take_part(self, node: int, group: str, frame: Frame) -> None:
+        """Take a part: before a full frame its lists mean nothing, and without a whole one "the same" does not."""
+        heard, same = self._heard.setdefault(node, {}), is_same(frame.raw)
+        if (same and group not in heard) or frame.received_mono < heard.get(group, -math.inf):
+            return
+        heard[group] = frame.received_mono
+        if node in self._full:
+            self.session.on_frame(frame)
+        else:
+            held = self._held.setdefault(node, {})
+            held[group] = [held[group][0], frame] if same and group in held else [frame]
 
     def _take_note(self, payload: bytes) -> None:
         try:
@@ -205,21 +254,11 @@ class Player:
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return
 
-    def _is_understood(self, node: int, raw: bytes) -> bool:
-        """Tell whether a line means something to one who began to read here: a change does not, before all is known."""
-        if node not in self._full and is_full(raw):
-            self._full.add(node)
-            self._speaking.add(node)
-        elif node not in self._speaking and is_hello(raw):
-            self._speaking.add(node)
-        return node in self._speaking or not is_delta(raw)
-
     def _take_link(self, node: int, name: str, payload: bytes) -> None:
         try:
             link = _link.decode(payload)
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return
-        self._linked.add(node)
         times_are_sound = all(0 <= time < 1e11 for time in (link.since, link.next_try or 0.0))
         if not times_are_sound:
             return
@@ -227,4 +266,5 @@ class Player:
         if not link.state.is_pending:
             self.changed |= self._states.get(node, link.state) is not link.state
             self._states[node] = link.state
+        self._links[node] = link
         self.session.on_link(name, link)

@@ -15,6 +15,7 @@ import msgspec
 from stethoscope import __version__
 from stethoscope.collect.commands import ON_DEMAND
 from stethoscope.model.frame import Link, LinkState
+from stethoscope.session.standing import StandingParts
 from stethoscope.store.format import (
     BLOCK_RAW,
     KEYFRAME,
@@ -113,6 +114,7 @@ class Recorder:
         self._links: dict[int, bytes] = {}
         self._hellos: dict[int, bytes] = {}
         self._fulls: dict[int, tuple[float, float, bytes]] = {}
+        self._parts = StandingParts()
         self._notes: dict[str, tuple[float, bytes]] = {}
         """The last note of each kind that told something, and when; behind it, where later ones said only why they
         cannot, the last of those."""
@@ -241,10 +243,14 @@ class Recorder:
         for type_, node, wall, mono, payload in batch:
             if type_ == RecordType.LINK:
                 self._links[node] = payload
-            elif type_ == RecordType.FRAME and is_hello(payload) and len(payload) <= _HELLO_LIMIT:
-                self._hellos[node] = payload
+            elif type_ == RecordType.FRAME and is_hello(payload):
+                self._parts.forget(node)
+                if len(payload) <= _HELLO_LIMIT:
+                    self._hellos[node] = payload
             elif type_ == RecordType.FRAME and is_full(payload):
                 self._fulls[node] = (wall, mono, payload)
+            elif type_ == RecordType.FRAME:
+                self._parts.see(node, wall, mono, payload)
             elif type_ == RecordType.NOTE:
                 self._keep_note(mono, payload)
             block = self._add(block, type_, node, wall, mono, payload)
@@ -273,6 +279,8 @@ class Recorder:
         for node, (full_wall, full_mono, payload) in self._fulls.items():
             if mono - full_mono > OVERDUE_S:
                 yield RecordType.STANDING_FULL, node, STANDING_AT.pack(full_wall, full_mono) + payload
+        for node, payload in self._parts.due(mono, is_first=is_first):
+            yield RecordType.STANDING_PART, node, payload
         for node, payload in self._links.items():
             yield RecordType.STANDING_LINK, node, payload
 

@@ -43,8 +43,12 @@ MAX_BLOCKS = 1_000_000
 MAX_NODES = 100_000
 KEYFRAME = 1
 """Flag of a block that begins with what stands: link states and greetings of all nodes."""
+PARTS_S = 420.0
+"""Every part that was whole when a moment came stands in the seconds before it, in the same file: what is played from
+there reads back so far."""
 
 STANDING_AT = struct.Struct("<dd")
+"""Wall and monotonic seconds before a line that stands."""
 _LATEST = 1e11
 _LEVEL = 3
 _PREAMBLE = struct.Struct("<8sHH4x")
@@ -77,6 +81,10 @@ class RecordType(IntEnum):
     """The first line of the running probe of a node; as above."""
     STANDING_FULL = 7
     """The last full frame of a node that has sent none for long, behind its wall and monotonic time (STANDING_AT)."""
+    STANDING_PART = 8
+    """The last whole part of a group of a node that has not been written for long, or the last line behind it that says
+    nothing has changed, behind its wall and monotonic time. Without a line: what the node said in parts before is of an
+    earlier run of its probe; only a tape says that."""
     LOST = 5
     """JSON: how many records the disk was too slow for."""
     NOTE = 6

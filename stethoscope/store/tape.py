@@ -15,8 +15,8 @@ import numpy as np
 
 from stethoscope.errors import DataError
 from stethoscope.paths import is_directory
-from stethoscope.store.format import KEYFRAME, SUFFIX, Record, RecordType
-from stethoscope.store.lines import is_hello
+from stethoscope.store.format import KEYFRAME, PARTS_S, STANDING_AT, SUFFIX, Record, RecordType
+from stethoscope.store.lines import is_hello, part_group
 from stethoscope.store.recordings import Recording
 from stethoscope.text import clean
 
@@ -155,14 +155,18 @@ class Tape:
         return found
 
     def play(self, t: float) -> Iterator[Played]:
-        """Yield every record at second `t` or later, in order."""
+        """Yield every record at second `t` or later, in order; before them, what nodes said rarely and still stands."""
         last = t
         for reel in self.reels[bisect.bisect_left(self._ends, t) :]:
             begin = t
             if reel.begins_late and reel.start >= t:
                 begin = reel.start
+            if reel.start < begin or reel.begins_late:
+                last = max(last, begin)
+                for record in _parts_before(reel, begin - reel.shift_s):
+                    yield Played(last, record, reel)
+            if reel.begins_late and reel.start >= t:
                 for record in _standing(reel):
-                    last = max(last, begin)
                     yield Played(last, record, reel)
             for block in reel.recording.blocks(reel.recording.find(begin - reel.shift_s)):
                 for record in block:
@@ -210,6 +214,26 @@ def _standing(reel: Reel) -> Iterator[Record]:
     yield from hellos.values()
     yield from links.values()
     yield from notes
+
+
+def _parts_before(reel: Reel, until: float) -> Iterator[Record]:
+    """Yield the parts of the last PARTS_S before second `until` of a recorder, as what stands there."""
+    recording = reel.recording
+    entry = recording.entries[min(recording.find(until), len(recording.entries) - 1)]
+    wall = max(0.0, float(entry["first_wall"]) + until - float(entry["first_mono"]))
+    for block in recording.blocks(recording.find(until - PARTS_S)):
+        for record in block:
+            if record.mono >= until:
+                return
+            if record.mono < until - PARTS_S:
+                continue
+            at = STANDING_AT.pack(record.wall, record.mono)
+            if record.type == RecordType.STANDING_PART:
+                yield record._replace(wall=wall, mono=until)
+            elif record.type == RecordType.FRAME and part_group(record.payload):
+                yield Record(RecordType.STANDING_PART, record.node, wall, until, at + record.payload)
+            elif record.type == RecordType.FRAME and is_hello(record.payload):
+                yield Record(RecordType.STANDING_PART, record.node, wall, until, at)
 
 
 def open_tape(path: Path) -> Tape:

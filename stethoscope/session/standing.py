@@ -1,0 +1,77 @@
+"""What nodes said last in parts, for those who begin to read a recording later: a part is told whole only when it has
+changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import zstandard
+
+from stethoscope.store.format import PARTS_S, STANDING_AT
+from stethoscope.store.lines import is_same, part_group
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OVERDUE_S = PARTS_S - 75.0
+"""A part that was not written for so long is written again with the next keyframe: those come every minute, and a node
+sends each part whole every five minutes."""
+_LONGEST = 512 * 1024
+_MOST_GROUPS = 32
+_LEVEL = 1
+
+
+@dataclass(slots=True)
+class _Part:
+    at: bytes
+    packed: bytes
+    """The line, compressed: all parts of 2,000 nodes are some hundred megabytes of text that is much alike."""
+    written_mono: float
+    same: bytes = b""
+    """The last line behind it that says nothing has changed, with its time before it."""
+
+
+class StandingParts:
+    """The last whole part of each group of each node, and when it was written last."""
+
+    def __init__(self) -> None:
+        """Know nothing yet."""
+        self._nodes: dict[int, dict[str, _Part]] = {}
+        self._compressor = zstandard.ZstdCompressor(level=_LEVEL)
+        self._decompressor = zstandard.ZstdDecompressor()
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of lines that are kept."""
+        return sum(len(part.packed) + len(part.same) for parts in self._nodes.values() for part in parts.values())
+
+    def forget(self, node: int) -> None:
+        """Take that the probe of `node` was started anew."""
+        self._nodes.pop(node, None)
+
+    def see(self, node: int, wall: float, mono: float, raw: bytes) -> None:
+        """Take a line of `node` that is being written; those that are no parts mean nothing here."""
+        group = part_group(raw)
+        if not group:
+            return
+        parts = self._nodes.setdefault(node, {})
+        at = STANDING_AT.pack(wall, mono)
+        if is_same(raw):
+            if group in parts:
+                parts[group].same = at + raw
+        elif len(raw) > _LONGEST:
+            parts.pop(group, None)
+        elif group in parts or len(parts) < _MOST_GROUPS:
+            parts[group] = _Part(at, self._compressor.compress(raw), mono)
+
+    def due(self, mono: float, *, is_first: bool) -> Iterator[tuple[int, bytes]]:
+        """Yield (node, payload of a record) of all parts that must be written at `mono`; all there are when `is_first`:
+        nothing of it is in the file yet."""
+        for node, parts in self._nodes.items():
+            for part in parts.values():
+                if is_first or mono - part.written_mono > OVERDUE_S:
+                    part.written_mono = mono
+                    yield node, part.at + self._decompressor.decompress(part.packed, max_output_size=_LONGEST)
+                    if part.same:
+                        yield node, part.same
