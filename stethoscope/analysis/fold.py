@@ -185,6 +185,7 @@ class FleetState:
         node.complete = node.seen_full = True
         if node.cut_off:
             node.cut_off = False
+            node.parts = {}
             for scope, first, count in self._parts.blocks(node):
                 if count:
                     self.tables[scope].await_parts(slice(first, first + count))

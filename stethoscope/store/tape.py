@@ -221,6 +221,7 @@ def _parts_before(reel: Reel, until: float) -> Iterator[Record]:
     recording = reel.recording
     entry = recording.entries[min(recording.find(until), len(recording.entries) - 1)]
     wall = max(0.0, float(entry["first_wall"]) + until - float(entry["first_mono"]))
+    told: set[int] = set()
     for block in recording.blocks(recording.find(until - PARTS_S)):
         for record in block:
             if record.mono >= until:
@@ -229,10 +230,13 @@ def _parts_before(reel: Reel, until: float) -> Iterator[Record]:
                 continue
             at = STANDING_AT.pack(record.wall, record.mono)
             if record.type == RecordType.STANDING_PART:
+                told.add(record.node)
                 yield record._replace(wall=wall, mono=until)
             elif record.type == RecordType.FRAME and part_group(record.payload):
+                told.add(record.node)
                 yield Record(RecordType.STANDING_PART, record.node, wall, until, at + record.payload)
-            elif record.type == RecordType.FRAME and is_hello(record.payload):
+            elif record.node in told and record.type == RecordType.FRAME and is_hello(record.payload):
+                told.discard(record.node)
                 yield Record(RecordType.STANDING_PART, record.node, wall, until, at)
 
 
