@@ -251,6 +251,15 @@ class NodeScreen(Screen[None]):
         if self._view is not None:
             save(self._owner, node_text(self._view), self._node_name, self._view.wall)
 
+    def action_choose_probe(self) -> None:
+        """Choose a probe to run on this node, or on the device under the cursor."""
+        from stethoscope.ui.screens.probe import offer
+
+        spot, place = self.spot, ""
+        if spot is not None and spot.scope is not None and self._view is not None:
+            place = self._view.snapshot.place(self._view.node, spot.scope, spot.position)
+        offer(self._owner, self._node_name, place)
+
     async def action_shell(self) -> None:
         """Open a shell on the node, and come back."""
         await open_shell(self._owner, self._node_name)

@@ -10,6 +10,7 @@ from stethoscope.clock import duration
 from stethoscope.errors import StethoscopeError
 from stethoscope.ui.bindings import bindings_of
 from stethoscope.ui.keys import footer_of
+from stethoscope.ui.outside import copy, save
 from stethoscope.ui.present.frame import footer, rule
 from stethoscope.ui.present.probe import aimed, cost, preview_rows, result_rows, summary_rows
 from stethoscope.ui.present.spans import Row, Span, Tone, fit, plain, spread
@@ -30,8 +31,11 @@ if TYPE_CHECKING:
 _RESULT, _PROBE, _BATCH = "result ", "probe ", "batch "
 
 
-def offer(console: StethoscopeApp, node: str) -> None:
-    """Let a person choose a probe for `node`, or a result that is there already; say so where nothing can be run."""
+def offer(console: StethoscopeApp, node: str, under_cursor: str = "") -> None:
+    """Let a person choose a probe for `node`, or a result that is there already; say so where nothing can be run.
+
+    `under_cursor` is the place that the cursor stands on: probes that can are aimed at it first.
+    """
     runs: OnDemandRuns | None = getattr(console.session, "ondemand", None)
     if console.replay is not None or runs is None:
         console.tell("a recording runs nothing" if console.replay is not None else "the session is not open yet")
@@ -63,7 +67,7 @@ def offer(console: StethoscopeApp, node: str) -> None:
         elif kind == _BATCH.strip():
             console.push_screen(ProbeResultScreen(console, [], running[int(rest)]))
         else:
-            aim(console, runs, probes[rest], node)
+            aim(console, runs, probes[rest], node, under_cursor)
 
     console.choose(f"probe {node}", choices, take)
 
@@ -81,7 +85,7 @@ def _how(result: Result) -> str:
     return f"{result.status.value}, {wrong} wrong" if wrong else result.status.value
 
 
-def aim(console: StethoscopeApp, runs: OnDemandRuns, probe: OnDemand, node: str) -> None:
+def aim(console: StethoscopeApp, runs: OnDemandRuns, probe: OnDemand, node: str, under_cursor: str = "") -> None:
     """Let a person choose what of `node` the probe looks at, where there is a choice, and show what would be run."""
 
     def show(place: str) -> None:
@@ -102,7 +106,16 @@ def aim(console: StethoscopeApp, runs: OnDemandRuns, probe: OnDemand, node: str)
         return
     whole = "the whole node" if probe.whole else f"all {len(every)}, one after the other"
     choices = [(whole, node, node), *((" ".join(one.arguments), one.place, one.place) for one in every)]
+    if under_cursor and _fits(runs, probe, under_cursor):
+        choices.insert(0, ("what the cursor stands on", under_cursor, under_cursor))
     console.choose(f"{probe.id} on {node}", choices, show)
+
+
+def _fits(runs: OnDemandRuns, probe: OnDemand, place: str) -> bool:
+    try:
+        return bool(runs.preview(probe.id, [place]).steps)
+    except StethoscopeError:
+        return False
 
 
 class _RowsScreen(Screen[None]):
@@ -236,6 +249,16 @@ class ProbeResultScreen(_RowsScreen):
             return
         self._shown = len(self._batch.results)
         self._draw()
+
+    def action_copy_result(self) -> None:
+        """Copy everything that came back."""
+        copy(self._owner, self.text() if self.results else "", "the result")
+
+    def action_save_result(self) -> None:
+        """Write everything that came back into a file."""
+        results = self.results
+        if results:
+            save(self._owner, self.text(), f"{results[0].aim.node}-{results[0].probe}", self._owner.clock.wall())
 
     def title_row(self, cells: int) -> Row:
         """Return what is asked, and how far it is."""
