@@ -182,6 +182,13 @@ class StethoscopeApp(App[None]):
         self.push_screen(NodeScreen(self, name))
         self.call_after_refresh(self.pull)
 
+    def open_drift(self) -> None:
+        """Show which nodes differ in versions and settings."""
+        from stethoscope.ui.screens.drift import DriftScreen
+
+        self.push_screen(DriftScreen(self))
+        self.call_after_refresh(self.pull)
+
     def retry_node(self, node: Node) -> None:
         """Try the link to a node now, when it waits for its next attempt."""
         if self.session is None or self.replay is not None:
@@ -207,6 +214,12 @@ class StethoscopeApp(App[None]):
         self.notify(clean(text, 300), markup=False, timeout=seconds)
 
     # ---- what the keys do
+
+    def action_clear_mark(self) -> None:
+        """Forget the mark."""
+        if self.session is not None:
+            self.tell("no mark is set" if self.session.mark is None else "the mark is forgotten")
+            self.session.clear_mark()
 
     def action_set_mark(self) -> None:
         """Set the mark: from now on counters also say what they counted since then."""

@@ -297,7 +297,7 @@ async def test_ascii_draws_nothing_else() -> None:
 
 
 def test_keys_have_one_meaning_on_each_screen() -> None:
-    for screen in ("fleet", "node"):
+    for screen in ("fleet", "node", "drift"):
         names = [name for key in keys_of(screen) for name in key.keys if key.action]
         assert len(names) == len(set(names))
         assert len(footer_of(screen)) <= 5

@@ -210,6 +210,10 @@ class FleetScreen(Screen[None]):
         else:
             self._owner.open_node(current[0])
 
+    def action_open_drift(self) -> None:
+        """Show which nodes differ in versions and settings."""
+        self._owner.open_drift()
+
     def action_retry_node(self) -> None:
         """Try the link to the node under the cursor now."""
         current = self.view.current

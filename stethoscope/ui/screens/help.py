@@ -39,6 +39,7 @@ def help_rows(glyphs: Glyphs, cells: int, *, replay: bool = False) -> list[Row]:
     parts = [
         ("fleet", "on the fleet"),
         ("node", "on a node"),
+        ("drift", "in the drift table"),
         ("preview", "before a probe is run"),
         ("result", "with what a probe said"),
         ("everywhere", "everywhere"),
