@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Flags, Hold, Ring, Verdicts
+from stethoscope.analysis.windows import FALSE, SLOT_S, TRUE, UNKNOWN, Flags, Hold, Ring, Verdicts
 from stethoscope.model.metric import Kind, Metric, Reason, Scope
 from stethoscope.specs.condition import (
     EXPECTED,
     OVERDUE,
+    TIER_S,
     Absent,
     Against,
     Combined,
@@ -51,6 +52,8 @@ class Evaluator:
         self._single_look = single_look
         self._holds: dict[tuple[Held, Scope], Hold] = {}
         self._rings: dict[tuple[str, str], Ring] = {}
+        self._taken: dict[tuple[str, str], int] = {}
+        """Version of the table that each ring took last, of metrics that come in parts."""
         self._leaves: dict[Leaf, tuple[Verdicts, Floats | None]] = {}
         self._results: dict[tuple[Condition, Scope], Verdicts] = {}
 
@@ -69,8 +72,9 @@ class Evaluator:
             for part in condition.parts:
                 self.prepare(part, scope)
         elif isinstance(condition, Compare) and condition.window_s and condition.aggregate != "last":
-            ring = self._rings.setdefault(_ring_key(condition), Ring(_ring_key(condition)[1].removeprefix("total ")))
-            ring.need(condition.window_s)
+            metric, keep = key = _ring_key(condition)
+            slot_s = max(SLOT_S, TIER_S[self._catalogue[metric].tier])
+            self._rings.setdefault(key, Ring(keep.removeprefix("total "), slot_s)).need(condition.window_s)
 
     def fit(self, changed: Mapping[Scope, Flags]) -> None:
         """Take the rows of a new layout."""
@@ -91,6 +95,10 @@ class Evaluator:
         self._leaves.clear()
         self._results.clear()
         for (metric, keep), ring in self._rings.items():
+            version = moment.table(metric)[0].version if self._catalogue[metric].group else 0
+            if version and version == self._taken.get((metric, keep)) and ring.has(moment.mono):
+                continue
+            self._taken[metric, keep] = version
             ring.put(moment.totals(metric) if keep == "total first" else moment.values(metric), moment.mono)
 
     def verdicts(self, condition: Condition, scope: Scope, moment: Moment) -> Verdicts:
@@ -140,7 +148,7 @@ class Evaluator:
         if leaf.aggregate in ("min", "max", "avg"):
             values, ages = ring.over(leaf.window_s, moment.mono)
             least_s = SINGLE_LOOK_S if self._single_look else leaf.window_s
-            return _covered(leaf, values, ages, min(least_s, leaf.window_s)), values
+            return _covered(leaf, values, ages, min(least_s, leaf.window_s) - ring.slot_s), values
         return self._change(leaf, ring, moment)
 
     def _change(self, leaf: Compare, ring: Ring, moment: Moment) -> tuple[Verdicts, Floats]:
@@ -156,7 +164,7 @@ class Evaluator:
             values = np.divide(change, ages, out=np.full(len(change), np.nan), where=ages > 0) * scale
             # A burst at the edge of the window must not count for more than it would at its middle.
             judged = change / leaf.window_s * scale if counter else values
-        verdicts = _covered(leaf, judged, ages, leaf.window_s)
+        verdicts = _covered(leaf, judged, ages, leaf.window_s - ring.slot_s)
         if counter and leaf.operator in (">", ">="):
             # A counter only grows: what was counted in a part of the window is a lower bound for the whole.
             verdicts[_OPERATORS[leaf.operator](judged, leaf.threshold)] = TRUE
@@ -211,11 +219,11 @@ def _verdicts(operator_: str, values: Floats, threshold: float | Floats) -> Verd
     return verdicts
 
 
-def _covered(leaf: Compare, values: Floats, ages: Floats, window_s: float) -> Verdicts:
-    """Return the verdicts where samples reach back over the window, give or take a slot, else unknown."""
+def _covered(leaf: Compare, values: Floats, ages: Floats, least_s: float) -> Verdicts:
+    """Return the verdicts where samples reach back for `least_s`, the window give or take a slot, else unknown."""
     assert isinstance(leaf.threshold, float)
     verdicts = _verdicts(leaf.operator, values, leaf.threshold)
-    verdicts[~(ages >= window_s - 5.0)] = UNKNOWN
+    verdicts[~(ages >= least_s)] = UNKNOWN
     return verdicts
 
 

@@ -283,6 +283,8 @@ class Writer:
         metric = self._moment.catalogue[name.split(" ", 1)[0]]
         where = node.name if metric.scope is Scope.NODE else self.place(row)
         wall = self._moment.wall if node.frame_wall is None else node.frame_wall
+        if metric.group in node.parts:
+            wall = self._moment.wall - self._moment.mono + node.parts[metric.group].mono
         return Fact(name, value, expected, where, iso(wall), "console" if metric.tier == "console" else "probe")
 
     def _xid_fact(self, event: LogEvent, row: int) -> Fact:

@@ -254,7 +254,9 @@ class FleetState:
         """Return where the block of `count` devices is and how many rows it has, with those of `new` ones cleared."""
         columns = self.tables[scope]
         if first < 0:
-            first, room = columns.add(count), count
+            # Mounts come and go: with some room a block stays where rules remember it.
+            room = -(-count // _ROOM) * _ROOM if scope in DEVICE_SCOPES else count
+            first = columns.add(room)
         elif count > room:
             room = -(-count // _ROOM) * _ROOM
             first = columns.move(first, old, room)

@@ -50,6 +50,8 @@ class Layout:
                     and old.port_first == new.port_first
                     and (old.gpus is new.gpus or old.gpus == new.gpus)
                     and (old.ports is new.ports or old.ports == new.ports)
+                    and (old.devices is new.devices or old.devices == new.devices)
+                    and (old.device_first is new.device_first or old.device_first == new.device_first)
                 )
                 for old, new in zip(self._nodes, snapshot.nodes, strict=True)
             )
@@ -91,5 +93,8 @@ def _kind(node: Node, scope: Scope, position: int, of: str) -> Hashable:
     if scope is Scope.GPU:
         gpu = node.gpus[position]
         return gpu.name if of == "model" else gpu.index
-    port = node.ports[position]
-    return port.layer if of == "model" else (port.device, port.port)
+    if scope is Scope.PORT:
+        port = node.ports[position]
+        return port.layer if of == "model" else (port.device, port.port)
+    name = node.devices[scope][position]
+    return node.about.get((scope, name), {}).get("model", "") if of == "model" else name

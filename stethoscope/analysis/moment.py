@@ -32,6 +32,7 @@ class Moment:
         tick = np.array([node.tick_s for node in nodes], dtype=np.float64)
         self.fresh = np.nan_to_num(self.mono - frame, nan=np.inf) <= 3 * tick + 1
         """Whether what a node said last still stands for now."""
+        self._fresh: dict[tuple[str, Scope], Flags] = {}
         self._xids: dict[int, list[LogEvent]] | None = None
         self._medians: dict[tuple[str, str], Floats] = {}
 
@@ -51,12 +52,22 @@ class Moment:
 
     def seen(self, metric: str) -> Flags:
         """Return which rows of the metric's scope have answers that stand for now."""
-        scope = self.catalogue[metric].scope
-        owned = self.layout.owner[scope] >= 0
-        if self.catalogue[metric].tier == "console":
+        about = self.catalogue[metric]
+        if about.tier == "console":
+            owned: Flags = self.layout.owner[about.scope] >= 0
             return owned
-        fresh: Flags = self.spread(self.fresh, scope)
-        return owned & fresh
+        key = (about.group, about.scope)
+        if key not in self._fresh:
+            fresh = self._fresh_parts(about.group) if about.group else self.fresh
+            self._fresh[key] = (self.layout.owner[about.scope] >= 0) & self.spread(fresh, about.scope)
+        return self._fresh[key]
+
+    def _fresh_parts(self, group: str) -> Flags:
+        """Return by node whether the last part of `group` still stands; where none is known, whether the node does."""
+        parts = [node.parts.get(group) for node in self.snapshot.nodes]
+        age_s = np.array([np.nan if part is None else self.mono - part.mono for part in parts], dtype=np.float64)
+        every_s = np.array([np.nan if part is None else part.every_s for part in parts], dtype=np.float64)
+        return np.where(np.isnan(age_s), self.fresh, age_s <= 3 * every_s + 1)
 
     def values(self, metric: str) -> Floats:
         """Return the values of a metric in its shown unit (a counter's rate), NaN where there is none that stands."""
@@ -65,7 +76,7 @@ class Moment:
             return np.full(self.rows(table.scope), np.nan)
         known = (table.reasons[column] == Reason.PRESENT) & self.seen(metric)
         scale = self.catalogue[metric].rate_scale if self.catalogue[metric].kind is Kind.COUNTER else 1.0
-        return np.where(known, table.values[column] * scale, np.nan)
+        return np.where(known, table.values[column].astype(np.float64, copy=False) * scale, np.nan)
 
     def totals(self, metric: str) -> Floats:
         """Return what a counter has counted since its first reading, NaN where unknown; of a gauge its value."""

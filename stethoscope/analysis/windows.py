@@ -1,4 +1,4 @@
-"""What rules remember of the past, one column per row: how long something has been true, and samples in 5 s slots."""
+"""What rules remember of the past, one column per row: how long something has been true, and samples over time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ Flags = npt.NDArray[np.bool_]
 FALSE, UNKNOWN, TRUE = 0, 1, 2
 """The three truth values; `all` is their minimum, `any` their maximum, `not` is 2 minus."""
 SLOT_S = 5.0
-"""Time between two kept samples: a window of W seconds costs (W / 5 + 2) x 8 bytes per row of its metric."""
+"""Least time between two kept samples: a window of W seconds costs (W / 5 + 2) x 8 bytes per row of its metric, and of
+one that is read every 30 s a sixth of that."""
 
 
 def fitted(array: npt.NDArray[np.generic], changed: Flags, empty: float) -> npt.NDArray[np.generic]:
@@ -65,14 +66,15 @@ class Hold:
 
 
 class Ring:
-    """Samples of one metric in slots of SLOT_S, as many as the longest window over it needs.
+    """Samples of one metric in slots of time, as many as the longest window over it needs.
 
     `keep` is what a slot holds of its samples: their first, min, max or last.
     """
 
-    def __init__(self, keep: str) -> None:
+    def __init__(self, keep: str, slot_s: float = SLOT_S) -> None:
         """Start with no slot; `need` says how far back it must reach."""
         self._keep = keep
+        self.slot_s = slot_s
         self._slots = 0
         self._data = np.empty((0, 0))
         self._at: Floats = np.empty(0)
@@ -80,7 +82,7 @@ class Ring:
 
     def need(self, window_s: float) -> None:
         """Reach back at least `window_s` seconds."""
-        slots = int(np.ceil(window_s / SLOT_S)) + 2
+        slots = int(np.ceil(window_s / self.slot_s)) + 2
         if slots > self._slots:
             self._slots = slots
             self._data = np.full((slots, self._data.shape[1]), np.nan)
@@ -101,9 +103,13 @@ class Ring:
         self._at[:] = np.nan
         self._newest = -1
 
+    def has(self, mono: float) -> bool:
+        """Tell whether the slot of this moment has samples."""
+        return self._newest == int(mono // self.slot_s) and not np.isnan(self._at[self._newest % self._slots])
+
     def put(self, values: Floats, mono: float) -> None:
         """Take the values of this moment, NaN for none."""
-        slot = int(mono // SLOT_S)
+        slot = int(mono // self.slot_s)
         if slot != self._newest:
             first = max(self._newest + 1, slot - self._slots + 1)
             for skipped in range(first, slot + 1):

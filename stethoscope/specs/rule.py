@@ -31,6 +31,10 @@ PLACEHOLDERS = ("value", "node_id", "place", "device", "timestamp", "xid", "link
 
 _PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z0-9_.]*)\s*\}\}")
 _ID = re.compile(r"[a-z][a-z0-9_]{1,63}")
+_SPOKEN = {
+    Scope.GPU: "GPUs", Scope.PORT: "ports", Scope.NVLINK: "NVLinks", Scope.PCIE: "PCIe devices",
+    Scope.NET: "network interfaces", Scope.DISK: "disks", Scope.FS: "file systems",
+}  # fmt: skip
 
 Confidence = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
@@ -231,7 +235,8 @@ def _rule(
         more_sure = reader.trigger(spec.more_sure.trigger, (*path, "more_sure", "trigger"))
     scopes = scope_of(trigger, catalogue) | (scope_of(more_sure, catalogue) if more_sure else set())
     if len(scopes) > 1:
-        raise loaded.error("one rule cannot speak of GPUs and of ports at once", *path, "trigger")
+        said = " and of ".join(_SPOKEN[scope] for scope in Scope if scope in scopes)
+        raise loaded.error(f"one rule cannot speak of {said} at once", *path, "trigger")
     scope = next(iter(scopes), Scope.NODE)
     _check_evidence(loaded, spec, path, catalogue, scope)
     summary = spec.summary or next(
