@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import itertools
 import json
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stethoscope.collect import payload
+from stethoscope.model import wire
 from tests.native.fake_nvml import FakeNvml, build
 from tests.probe.running import interpreters, wait_for
 
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
     from types import ModuleType
+
+    from tests.probe.running import RunningProbe
+    from tests.probe.trees import Tree
 
     Part = dict[str, Any]
     Read = Callable[..., Part]
@@ -230,7 +235,13 @@ def test_how_often_the_driver_is_called(driven: Driven, tmp_path: Path, monkeypa
     # A GPU with 18 links that was read before is called 17 times; the questions between are not counted.
     assert calls["FieldValues"] - often == 2
     assert calls["ClockInfo"] - often == 1
-    once = ("PerformanceState", "PersistenceMode", "CurrPcieLinkGeneration", "CurrPcieLinkWidth", "MigMode")
+    once: tuple[str, ...] = (
+        "PerformanceState",
+        "PersistenceMode",
+        "CurrPcieLinkGeneration",
+        "CurrPcieLinkWidth",
+        "MigMode",
+    )
     once = (*once, "RowRemapperHistogram", "SramEccErrorStatus", "GpuFabricInfoV")
     once = (*once, "ComputeRunningProcesses_v3", "GraphicsRunningProcesses_v3")
     quick = {"HandleByIndex_v2", "PowerUsage", "EnforcedPowerLimit", "MarginTemperature", "UtilizationRates"}
@@ -656,17 +667,66 @@ def test_versions_and_numbers_are_those_of_pynvml(part: Callable[[str], ModuleTy
 
 
 @pytest.mark.parametrize("python", interpreters())
-def test_every_python_reads_the_same(
-    python: str, nvml: ModuleType, fake_nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_python_reads_the_same(python: str, nvml: ModuleType, fake_nvml: FakeNvml) -> None:
     fake_nvml.set(value__compute__2=1)
     sent, later = child_payload(), later_source()
-    done = subprocess.run(
+    child = subprocess.Popen(
         [python, "-I", "-S", "-c", nvml.BOOTSTRAP, nvml.CHILD_MARK],
-        input=b"%d\n%s2.000 1 %d\n%s" % (len(sent), sent, len(later), later),
+        stdin=subprocess.PIPE,
         env={**os.environ, **fake_nvml.environment},
         stdout=subprocess.PIPE,
-        timeout=30,
-        check=True,
     )
-    assert json.loads(done.stdout)["note"] == ""
+    assert child.stdin is not None
+    assert child.stdout is not None
+    with child.stdin, child.stdout:
+        child.stdin.write(b"%d\n%s2.000 1 %d\n%s" % (len(sent), sent, len(later), later))
+        child.stdin.flush()
+        quick = json.loads(child.stdout.readline())
+        part = json.loads(child.stdout.readline())["part"]
+    assert child.wait(5) == 0
+    assert quick["node"]["gpu_count"] == EVERY_GPU
+    assert of(part, 2) == {**HOPPER, "gpu_process_count": 1}
+    assert part["apps"] == [[2, 4020, 60000, "C"]]
+    assert link(part, 7, 5) == LINK_5
+
+
+GROUP = {"name": "gpu", "s": 30}
+
+
+def watch(running: RunningProbe) -> None:
+    """Let a probe read what the driver tells rarely."""
+    parts = base64.b64encode(zlib.compress(payload.watch_parts())).decode()
+    running.send(do="watch", parts=parts, groups=[GROUP])
+
+
+def test_it_goes_out_as_a_part(start: Callable[..., RunningProbe], fake_nvml: FakeNvml, tree: Tree) -> None:
+    fake_nvml.set(value__compute__2=1)
+    running = start({**fake_nvml.environment, "STETHOSCOPE_ROOT": str(tree.root)})
+    running.gpus()
+    watch(running)
+    part = running.until(lambda message: isinstance(message, wire.Part))
+    assert (part.name, part.s) == ("gpu", 30.0)
+    assert {metric: cells[2] for metric, cells in part.gpu.items()} == {**HOPPER, "gpu_process_count": 1}
+    assert {metric: gpus[7][5] for metric, gpus in part.links.items()} == LINK_5
+    assert part.apps == [[2, 4020, 60000, "C"]]
+    assert part.words["cuda_version"] == "13.0"
+
+
+def test_a_slow_reading_costs_no_frame(start: Callable[..., RunningProbe], fake_nvml: FakeNvml, tree: Tree) -> None:
+    running = start({**fake_nvml.environment, "STETHOSCOPE_ROOT": str(tree.root)}, tick_s=0.5)
+    running.gpus()
+    fake_nvml.set(slow__nvmlDeviceGetPerformanceState__3=2500)
+    watch(running)
+    frames: list[wire.Delta] = []
+    parts: list[wire.Part] = []
+    for message in running.messages():
+        if isinstance(message, wire.Delta):
+            frames.append(message)
+        elif isinstance(message, wire.Part):
+            parts.append(message)
+            break
+    assert parts[0].gpu["gpu_pstate"] == [0] * EVERY_GPU
+    assert all(not frame.notes for frame in frames)
+    gaps = [after.mono - before.mono for before, after in itertools.pairwise(frames)]
+    assert len(frames) >= 5
+    assert max(gaps) < 1.0
