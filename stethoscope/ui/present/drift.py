@@ -36,6 +36,7 @@ class Line(NamedTuple):
 
 
 class _Layout(NamedTuple):
+    title: int
     value: int
     cells: int | None
     """None cuts nothing."""
@@ -45,7 +46,7 @@ class _Layout(NamedTuple):
         """Return one line; without cells, a value that is longer than its column pushes the places to the right."""
         words = Tone.PLAIN if loud else Tone.NORMAL
         sign = Span(f"{self.glyphs.level(level)} " if title else "  ", level_tone(level))
-        name = Span(pad(title, _TITLE, self.glyphs.ellipsis) + " ", Tone.STRONG if loud else Tone.QUIET)
+        name = Span(pad(title, self.title, self.glyphs.ellipsis) + " ", Tone.STRONG if loud else Tone.QUIET)
         room = self.room if self.cells is not None else len(value) + len(where)
         if not where:
             return (sign, name, Span(cut(value, self.value + 2 + room, self.glyphs.ellipsis), words))
@@ -56,14 +57,15 @@ class _Layout(NamedTuple):
     @property
     def room(self) -> int:
         """Return the cells of the places."""
-        return (self.cells or 0) - _TITLE - 3 - self.value - 3
+        return (self.cells or 0) - self.title - 3 - self.value - 3
 
 
 def drift_lines(table: DriftTable, glyphs: Glyphs, cells: int | None = None) -> list[Line]:
     """Return the whole comparison, the group with the most differences first; cut to `cells` when they are given."""
-    most = _MOST_VALUE if cells is None else max(_LEAST_VALUE, min(_MOST_VALUE, (cells - _TITLE - 6) // 2))
+    title = _TITLE if cells is None else min(_TITLE, cells // 3)
+    most = _MOST_VALUE if cells is None else min(_MOST_VALUE, (cells - title - 6) // 2)
     longest = max((len(text) for row in table.rows for text in _values(row)), default=0)
-    layout = _Layout(min(max(longest, _LEAST_VALUE), most), cells, glyphs)
+    layout = _Layout(title, min(max(longest, _LEAST_VALUE), most), cells, glyphs)
     lines: list[Line] = []
     differing = {group: sum(row.differs for row in table.rows if row.group is group) for group in table.groups}
     for group in sorted(table.groups, key=lambda group: -differing[group]):
@@ -99,7 +101,7 @@ def _silent_lines(rows: list[Drift], layout: _Layout) -> list[Line]:
     lines: list[Line] = []
     for why, found in titles.items():
         lines.append(Line(layout.line(Level.MISSING, "no value", why, ""), names[why], why))
-        flowed = wrap(", ".join(found), (layout.cells or _TEXT) - _TITLE - 4)
+        flowed = wrap(", ".join(found), (layout.cells or _TEXT) - layout.title - 4)
         lines += [Line(layout.line(Level.MISSING, "", text, "")) for text in flowed]
     return lines
 
