@@ -1,6 +1,7 @@
 """Files that are read rarely, and what is kept of each."""
 
 import array
+import errno
 import fcntl
 import glob
 import os
@@ -17,31 +18,42 @@ MOST_TASKS = 500
 users = {}
 counted = {}
 """What an interface counts, by its name and how many counters it has: (place, name) of those that are wanted."""
+heads = {}
+"""What the beginnings of patterns found; forgotten with each group that is read."""
+LAST_SIGN = re.compile("(.*[*?[][^/]*)(.*)")
+known = {}
+"""What does not change, by path: the texts of files, and where links lead, with what they say."""
 kernel_threads = set()
 """Their process ids; forgotten now and then, because a number can come again."""
 rounds = [0]
 
 
 def find(pattern):
-    """Return the paths that a pattern finds under the root, sorted."""
-    if not glob.has_magic(pattern):
+    """Return the paths that a pattern finds under the root, sorted; what stands behind its last sign that is one of a
+    pattern is not looked for, which reading it does anyway."""
+    head, tail = LAST_SIGN.match(pattern).groups() if glob.has_magic(pattern) else ("", pattern)
+    if not head:
         return [pattern]
-    return [path[len(files.ROOT) :] for path in sorted(glob.glob(glob.escape(files.ROOT) + pattern))]
+    if head not in heads:
+        skip = len(files.ROOT)
+        heads[head] = sorted(path[skip:] for path in glob.glob(glob.escape(files.ROOT) + head))
+    return [path + tail for path in heads[head]]
 
 
 def read(pattern, keep, group, say):
     """Add to a group's `files` and `failed` what is kept of the files that a pattern finds; `say` is told what is being
     read."""
     filter_, _, wanted = keep.partition(" ")
-    expression = re.compile(wanted)
+    question, expression = FILTERS[filter_], re.compile(wanted)
     contents = {}
     for path in find(pattern):
         say(path)
         try:
-            text = FILTERS[filter_](path, expression)
+            text = question(path, expression)
         except OSError as error:
             # What has no pattern is there or not: that is a word too.
-            group["failed"][path] = files.reason_of(error)
+            if path == pattern or error.errno not in (errno.ENOENT, errno.ENOTDIR):
+                group["failed"][path] = files.reason_of(error)
             continue
         if filter_ == "count":
             contents[text] = contents.get(text, 0) + 1
@@ -49,6 +61,13 @@ def read(pattern, keep, group, say):
             group["files"]["tasks" if filter_ == "tasks" else path] = text[:MOST_KEPT]
     if contents:
         group["files"][pattern] = "".join("%d %s\n" % (contents[text], text) for text in sorted(contents))[:MOST_KEPT]
+
+
+def once(path, _):
+    """Return a file's text as it was when it was last read: it hardly ever changes."""
+    if path not in known:
+        known[path] = whole(path, None)
+    return known[path]
 
 
 def whole(path, _):
@@ -73,9 +92,18 @@ def stripped(path, _):
 
 def link(path, _):
     """Return where a link leads, under the root."""
-    os.lstat(files.ROOT + path)
-    real, root = os.path.realpath(files.ROOT + path), os.path.realpath(files.ROOT or "/")
-    return real[len(root) :] if files.ROOT and real.startswith(root + "/") else real
+    place = files.ROOT + path
+    try:
+        says = os.readlink(place)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        says = "no link"
+    # The kernel's own lead to where a device is in one step; working that out takes a while.
+    if known.get(path, ("",))[0] != says or not path.startswith("/sys/"):
+        real, root = os.path.realpath(place), os.path.realpath(files.ROOT or "/")
+        known[path] = says, real[len(root) :] if files.ROOT and real.startswith(root + "/") else real
+    return known[path][1]
 
 
 def ethtool(path, expression):
@@ -140,6 +168,7 @@ def tasks(path, _):
 
 FILTERS = {
     "": whole,
+    "once": once,
     "only": only,
     "nonzero": nonzero,
     "count": stripped,

@@ -77,6 +77,7 @@ class Watch:
         self.done = collections.deque()
         self.doing = None
         self.trouble = ""
+        self.forget_at = 0.0
         self.ears, self.mouth = os.pipe()
         self.runs = False
 
@@ -151,6 +152,7 @@ class Watch:
             self.groups = groups
         elif kind == "full":
             now = time.monotonic()
+            keep.known.clear()
             for group in self.groups:
                 group.sent_at = None
                 if group.last and now < group.last[1] + group.every_s / 10:
@@ -168,6 +170,9 @@ class Watch:
     def attend(self, group):
         """Read a group that is due."""
         now = time.monotonic()
+        if now > self.forget_at:
+            self.forget_at = now + RESEND_S
+            keep.known.clear()
         group.due = now + (group.first_s if group.last is None else group.every_s)
         if len(self.done) < MOST_WAITING:
             self.hand(group.part(self.read(group), now, time.time()))
@@ -184,6 +189,7 @@ class Watch:
     def read(self, group):
         """Return what a group's files and commands say; a broken entry costs only itself."""
         fields = {"files": {}, "failed": {}, "ran": {}}
+        keep.heads.clear()
         for entry in group.reads:
             try:
                 keep.read(entry[0], entry[1], fields, self.say)

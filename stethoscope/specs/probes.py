@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from stethoscope.errors import DataError
 
-FILTERS = ("nonzero", "count", "link", "only", "ethtool", "tasks")
+FILTERS = ("once", "nonzero", "count", "link", "only", "ethtool", "tasks")
 """What a `keep` may begin with; probes/watch.py does them."""
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 """It becomes the name of a file, of a module, and a word of a command line."""
@@ -39,9 +39,10 @@ class Stream(Spec, frozen=True):
 class Read(Spec, frozen=True):
     """Files that a group reads.
 
-    `keep` says what of them: empty everything; `nonzero` the lines that do not end in 0; `count` each distinct content
-    with how many files have it; `link` where a link leads; `only REGEX` the lines that match; `ethtool REGEX` the
-    statistics of that network interface whose names match; `tasks` the processes in state D or Z.
+    `keep` says what of them: empty everything; `once` everything, but read anew every five minutes at most; `nonzero`
+    the lines that do not end in 0; `count` each distinct content with how many files have it; `link` where a link
+    leads; `only REGEX` the lines that match; `ethtool REGEX` the statistics of that network interface whose names
+    match; `tasks` the processes in state D or Z.
     """
 
     path: str

@@ -131,6 +131,8 @@ def test_port_values(fabric: ModuleType, tree: Tree) -> None:
         "ib_hw_req_cqe_error": 105,
         "ib_hw_roce_slow_restart": 106,
         "ib_hw_implied_nak_seq_err": 107,
+        "roce_np_cnp_sent": 108,
+        "roce_rp_cnp_handled": 109,
     }
 
 
