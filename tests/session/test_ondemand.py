@@ -261,13 +261,25 @@ def test_a_parser_reads_each_command(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(ondemand, "reader", lambda _name: read)
     out = framed(("a", "good", 0), ("b", "bad", 1), ("c", "worse", 0))
-    _, words, sections = read_answer(Answer(1, out, ""), PLAIN, "n1")
+    status, words, sections = read_answer(Answer(1, out, ""), PLAIN, "n1")
     assert calls == [("good", 0, ""), ("bad", 1, ""), ("worse", 0, "")]
-    assert words == "xtool ended with status 1: no such device: mlx5_9"
+    assert (status, words) == (
+        Status.OK,
+        "b: no such device: mlx5_9; c: it could not be read: KeyError: 'oops'",
+    ), "what one command could not do is no failure of the others"
     assert [one.report is not None for one in sections] == [True, False, False]
     assert sections[1].unread == "no such device: mlx5_9"
     assert sections[2].unread == "it could not be read: KeyError: 'oops'"
     assert [one.text for one in sections] == ["good", "bad", "worse"]
+
+
+def test_nothing_that_could_be_read_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(text: str, *, exit: int, err: str) -> Report:  # noqa: A002
+        raise ToolError("no_device", f"no such device: {text}")
+
+    monkeypatch.setattr(ondemand, "reader", lambda _name: read)
+    status, words, _ = read_answer(Answer(1, framed(("a", "mlx5_9", 1)), ""), PLAIN, "n1")
+    assert (status, words) == (Status.FAILED, "xtool ended with status 1: no such device: mlx5_9")
 
 
 @pytest.mark.parametrize("probe", PROBES.values(), ids=lambda probe: probe.id)

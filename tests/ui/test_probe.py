@@ -298,6 +298,33 @@ async def test_a_single_result_says_why_there_is_nothing() -> None:
     ]
 
 
+async def test_lanes_and_links_stand_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    items = (
+        Item("", "state", "Active"),
+        *(Item(f"lane/{lane}", "rx_power", power, "dBm") for lane, power in enumerate((1.8, 1.9, -9.5, 2.1))),
+        *(Item(f"lane/{lane}", "tx_fault", 0) for lane in range(4)),
+        Item("lane/2", "odd", "yes"),
+        Item("", "fw", "28.39"),
+    )
+    report = Report("x", items)
+    monkeypatch.setattr(ondemand, "reader", lambda _name: lambda *_args, **_named: report)
+    runs, _ = runs_on(fleet(1))
+    batch = runs.start(runs.preview("mlxlink", ["gpu-001/ib/mlx5_3"]))
+    assert batch.task is not None
+    await batch.task
+    rows = [plain(row).split() for row in result_rows(batch.results[0], WALL, 80, UNICODE, raw=False)]
+    assert rows[2:] == [
+        ["gpu-001/ib/mlx5_3"],
+        ["state", "Active"],
+        ["fw", "28.39"],
+        [],
+        ["lane/*", "(4)"],
+        ["rx", "power", "1.8", "1.9", "-9.5", "2.1", "dBm"],
+        ["tx", "fault", "0", "(all", "4)"],
+        ["lane/2", "odd", "yes"],
+    ]
+
+
 def test_a_preview_of_nothing() -> None:
     rows = preview_rows(preview_of(PROBES["ibstat"], ()), 80, UNICODE)
     assert not any("command line" in plain(row) for row in rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ _AIMED = {
     "pci": "a PCIe device",
 }
 _LEVELS = {"critical": Level.CRITICAL, "warning": Level.WARNING}
+_NUMBERED = re.compile(r"/\d+$")
 _INDENT = 3
 _NAME = 38
 
@@ -181,26 +183,64 @@ def result_rows(result: Result, now_wall: float, cells: int, glyphs: Glyphs, *, 
             for place, line in enumerate(lines):
                 mark = " " if place else glyphs.level(Level.WARNING)
                 rows.append((Span(f" {mark} ", level_tone(Level.WARNING)), Span(line, level_tone(Level.WARNING))))
-    where = None
-    for item in (item for item in items if not item.level):
-        if item.where != where:
-            where = item.where
-            rows += [(), (Span(f" {where or result.aim.place}", Tone.QUIET),)]
-        rows.append(_item_row(item, cells, glyphs))
+    rows += _value_rows([item for item in items if not item.level], result.aim.place, cells, glyphs)
     if raw:
         for section in result.sections:
             rows += _raw_rows(section)
     return rows
 
 
-def _item_row(item: Item, cells: int, glyphs: Glyphs) -> Row:
+def _value_rows(items: Sequence[Item], place: str, cells: int, glyphs: Glyphs) -> list[Row]:
+    """Return the values, those of one thing together; of things that differ only by a number (lanes, links) the same
+    value stands in one line for all."""
+    groups: dict[str, dict[str, list[Item]]] = {}
+    for item in items:
+        stem = _NUMBERED.sub("", item.where)
+        groups.setdefault(stem, {}).setdefault(item.name, []).append(item)
+    rows: list[Row] = []
+    for stem, names in groups.items():
+        numbers = dict.fromkeys(item.where for alike in names.values() for item in alike)
+        single = len(numbers) == 1
+        title = next(iter(numbers)) if single else f"{stem}/*  ({len(numbers)})"
+        rows += [(), (Span(f" {title or place}", Tone.QUIET),)]
+        for alike in names.values():
+            if single or len(alike) == 1:
+                rows += [_item_row(item, cells, glyphs, with_where=not single) for item in alike]
+            else:
+                rows += _alike_rows(alike, cells, glyphs)
+    return rows
+
+
+def _alike_rows(items: Sequence[Item], cells: int, glyphs: Glyphs) -> list[Row]:
+    """Return the same value of several things: one word where all agree, else one after the other in their order."""
+    words = [value_words(item) for item in items]
+    if len(set(words)) == 1:
+        text = f"{words[0]}  (all {len(words)})" if len(words) > 1 else words[0]
+    else:
+        units = {item.unit for item in items}
+        plain_ = [value_words(item._replace(unit="")) for item in items] if len(units) == 1 else words
+        text = "  ".join(plain_) + (f"  {items[0].unit}" if len(units) == 1 else "")
+    wide = _name_cells(cells)
+    tone = Tone.MISSING if all(isinstance(item.value, Missing) for item in items) else Tone.PLAIN
+    name = pad(items[0].name.replace("_", " "), wide, glyphs.ellipsis)
+    return [
+        (Span("   "), Span(pad("" if place else name, wide), Tone.QUIET), Span(f" {line}", tone))
+        for place, line in enumerate(wrap(text, max(16, cells - wide - 5)) or [""])
+    ]
+
+
+def _name_cells(cells: int) -> int:
+    return min(_NAME, max(12, cells // 2 - 4))
+
+
+def _item_row(item: Item, cells: int, glyphs: Glyphs, *, with_where: bool = False) -> Row:
     level = _LEVELS.get(item.level, Level.MISSING if isinstance(item.value, Missing) else Level.NORMAL)
     tone = level_tone(level) if item.level else Tone.MISSING if isinstance(item.value, Missing) else Tone.PLAIN
     name = item.name.replace("_", " ")
-    if item.level and item.where:
+    if (item.level or with_where) and item.where:
         name = f"{item.where} {name}"
     sign = glyphs.level(level) if item.level else " "
-    wide = min(_NAME, max(12, cells // 2 - 4))
+    wide = _name_cells(cells)
     shown = pad(name, wide, glyphs.ellipsis) if width(name) <= wide else f"{name} "
     return (Span(f" {sign} ", tone), Span(shown, Tone.QUIET), Span(f" {value_words(item)}", tone))
 
