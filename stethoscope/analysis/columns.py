@@ -309,8 +309,7 @@ class Columns:
         read = total_reasons == _PRESENT if complete and not full else np.zeros(before.shape, np.bool_)
         reasons = self.reasons[span, rows]
         carry = self.carry[:, rows] if of is self._frames else None
-        resting = (values == 0) | (reasons == _SATURATED)
-        if not columns and (carry is None or not carry.any()) and (~read | resting).all():
+        if not columns and (carry is None or not carry.any()) and (~read | _rests(values, reasons)).all():
             # Nothing moves and nothing moved: the interval has passed, the rates stay as they are.
             np.copyto(since, mono, where=read)
             return False
@@ -320,7 +319,7 @@ class Columns:
             at = np.array(columns, np.intp) - span.start
             if order is None and set(map(type, flat)) == {int} and min(flat) >= 0:  # type: ignore[type-var, operator]
                 now[at] = np.array(flat, np.uint64).reshape(len(columns), count)
-                if carry is None and resting[at].all() and (now[at] == before[at]).all():
+                if carry is None and (now[at] == before[at]).all() and _rests(values, reasons)[at].all():
                     since[at] = np.where(mono - since[at] > 0, mono, since[at])
                     return False
                 total_reasons[at] = _PRESENT
@@ -415,3 +414,8 @@ class Columns:
         self.dirty = self._counted = self._rows_changed = False
         self._pictured_mono, self._pictured_rows = mono, self.rows
         return self._table
+
+
+def _rests(values: npt.NDArray[Any], reasons: Codes) -> npt.NDArray[np.bool_]:
+    """Tell which counters have a rate that an interval without a change leaves as it is."""
+    return (values == 0) | (reasons == _SATURATED)
