@@ -168,7 +168,7 @@ look_at_ports() {
       port_files="$port_files $device/ports/$number/counters/$name"
     done
     for name in out_of_buffer out_of_sequence packet_seq_err local_ack_timeout_err rnr_nak_retry_err \
-      req_cqe_error roce_slow_restart implied_nak_seq_err; do
+      req_cqe_error roce_slow_restart implied_nak_seq_err np_cnp_sent rp_cnp_handled; do
       port_files="$port_files $device/ports/$number/hw_counters/$name"
     done
   done

@@ -59,6 +59,8 @@ PORT_FILES = {
             "implied_nak_seq_err",
         )
     },
+    "hw_counters/np_cnp_sent": "roce_np_cnp_sent",
+    "hw_counters/rp_cnp_handled": "roce_rp_cnp_handled",
 }
 """The metric in each file of a port, as in probes/fabric.py."""
 
