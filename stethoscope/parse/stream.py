@@ -48,7 +48,7 @@ _NAME_LIMIT, _WORD_LIMIT, _NOTE_LIMIT, _PATH_LIMIT = 120, 64, 400, 512
 _DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,47}", re.ASCII)
 _LATEST = 1e11
 """Wall or monotonic seconds beyond this are not a time."""
-_ERROR = REASON_WORDS[Reason.ERROR]
+_ERROR, _ABSENT, _UNSUPPORTED = (REASON_WORDS[reason] for reason in (Reason.ERROR, Reason.ABSENT, Reason.UNSUPPORTED))
 _NUMBERS = {int, float}
 _GROUP = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
 _RUN_STATUS = frozenset({"ok", "absent", "timeout", "hung"})
@@ -210,22 +210,31 @@ def _check_part(part: wire.Part) -> None:
     size += sum(len(ran.out) + len(ran.err) for ran in part.ran.values())
     if size > MAX_TEXT:
         raise ParseError("more text in one part than any node has")
-    part.files = {_path(path): _text(text) for path, text in part.files.items()}
-    part.failed = {_path(path): word if word in WIRE_REASONS else _ERROR for path, word in part.failed.items()}
-    part.ran = {_path(name): _ran(ran) for name, ran in part.ran.items()}
+    if not _is_plain("".join(part.files.values())):
+        part.files = {path: _text(text) for path, text in part.files.items()}
+    paths = "".join(part.files)
+    if not (paths.isascii() and paths.isprintable() and max(map(len, part.files), default=0) <= _PATH_LIMIT):
+        part.files = {clean(path, _PATH_LIMIT): text for path, text in part.files.items()}
+    part.failed = {clean(path, _PATH_LIMIT): _why(word) for path, word in part.failed.items()}
+    part.ran = {clean(name, _PATH_LIMIT): _ran(ran) for name, ran in part.ran.items()}
     if part.gpu or part.links:
         _check_lists(part)
     part.apps = [_app(app) for app in part.apps]
     part.words = {clean(key, _WORD_LIMIT): _words(value) for key, value in part.words.items()}
 
 
-def _path(path: str) -> str:
-    return path if len(path) <= _PATH_LIMIT and path.isascii() and path.isprintable() else clean(path, _PATH_LIMIT)
+def _is_plain(text: str) -> bool:
+    return text.isascii() and text.translate(_LINE_STRUCTURE).isprintable()
+
+
+def _why(word: str) -> str:
+    """Return the reason of a file without text; one that is not there is a value that the node does not have."""
+    return _UNSUPPORTED if word == _ABSENT else word if word in WIRE_REASONS else _ERROR
 
 
 def _text(text: str) -> str:
-    """Return what lines and columns make of it, each cell cleaned; most texts are clean already."""
-    if text.isascii() and text.translate(_LINE_STRUCTURE).isprintable():
+    """Return a text with its lines and columns, each cell cleaned; most texts are clean already."""
+    if _is_plain(text):
         return text
     return "\n".join(
         "\t".join(clean(cell, MAX_TEXT) for cell in line.split("\t")) for line in text.replace("\r\n", "\n").split("\n")

@@ -7,17 +7,14 @@ by where it is mounted.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stethoscope.model.facts import Devices, Facts
 from stethoscope.model.metric import Scope
 from stethoscope.parse.groups.values import ERROR, HUNG, PERMISSION, UNSUPPORTED, answer, bounded, numbers, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from stethoscope.model import wire
     from stethoscope.model.wire import Cell
 
@@ -39,7 +36,7 @@ _OF_CONTAINERS = ("/var/lib/docker/", "/var/lib/containers/", "/var/lib/containe
 """What is mounted here is a part of what is mounted elsewhere, unless it is the root of a device."""
 _OCTAL = re.compile(r"\\([0-7]{3})", re.ASCII)
 _DF = re.compile(r"(\S.*?) +(\S+) +(-|\d+) +(-|\d+) +(-|-?\d+) +(-|\d+%) +(/.*)", re.ASCII)
-_DF_COLUMNS = 7
+_DF_COLUMNS, _DF_HEAD = 7, "Filesystem "
 _COMPLAINT = re.compile(r"df: ['‘`]?(/.*?)['’]?: (.+)")
 _NFS_MOUNT = re.compile(r"device \S+ mounted on (\S+) with fstype nfs4? ?.*")
 _LUSTRE = re.compile(r"/proc/fs/lustre/(?:mdc|osc)/(.+?)-(?:MDT|OST)[0-9a-fA-F]{4}-[^/]*/state", re.ASCII)
@@ -56,8 +53,7 @@ _METRICS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Mount:
+class _Mount(NamedTuple):
     point: str
     kind: str
     source: str
@@ -70,8 +66,7 @@ class _Mount:
         return self.kind in _REMOTE
 
 
-@dataclass(frozen=True, slots=True)
-class _Space:
+class _Space(NamedTuple):
     """A line of df: blocks or inodes; None stands for `-`."""
 
     total: int | None
@@ -79,14 +74,13 @@ class _Space:
     free: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Df:
+class _Df(NamedTuple):
     """What one df said: lines by mount point and by device, complaints by mount point, a word when it said nothing."""
 
     word: str
-    by_point: Mapping[str, _Space]
-    by_source: Mapping[str, _Space]
-    complaints: Mapping[str, str]
+    by_point: dict[str, _Space]
+    by_source: dict[str, _Space]
+    complaints: dict[str, str]
 
     def of(self, mount: _Mount) -> _Space | str:
         found = self.by_point.get(mount.point) or (None if mount.remote else self.by_source.get(mount.source))
@@ -179,7 +173,7 @@ def _df(part: wire.Part, name: str) -> _Df:
         words = entry.split()
         if len(words) > _DF_COLUMNS or not (words and words[-1].startswith("/")):
             # Devices, types and mount points with spaces in them, and the head.
-            match = _DF.fullmatch(entry.rstrip())
+            match = None if entry.startswith(_DF_HEAD) else _DF.fullmatch(entry.rstrip())
             words = list(match.groups()) if match else []
         if len(words) == _DF_COLUMNS:
             space = _Space(whole(words[2]), whole(words[3]), whole(words[4]))

@@ -133,7 +133,8 @@ def _dev(text: str, names: Mapping[str, str]) -> dict[str, list[Cell]]:
     return found
 
 
-def _statistics(text: str) -> dict[str, Cell]:
+@lru_cache(maxsize=4096)
+def _statistics(text: str) -> Mapping[str, Cell]:
     """Return the metrics that an adapter counts, from lines such as `rx_discards_phy 12`."""
     words = text.split()
     counts = numbers(words[1::2]) if words else []

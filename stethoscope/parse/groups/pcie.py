@@ -39,14 +39,12 @@ def read(part: wire.Part) -> Facts:
     drivers: dict[str, str] = {}
     texts: dict[str, dict[str, str]] = {name: {} for name in (*_METRICS, _VIRTUAL)}
     for path, text in part.files.items():
-        words = path.split("/")
-        if words[:5] != _ROOT:
-            continue
-        if len(words) == 8 and words[7] in texts:
-            texts[words[7]][words[6]] = text
-            drivers.setdefault(words[6], words[5])
-        elif len(words) == 7:
-            links[words[6]], drivers[words[6]] = text, words[5]
+        driver, address, file = _place(path)
+        if file in texts:
+            texts[file][address] = text
+            drivers.setdefault(address, driver)
+        elif address and not file:
+            links[address], drivers[address] = text, driver
     found = {name: _upstream(path) for name, path in links.items() if name not in texts[_VIRTUAL] and _is_address(name)}
     above = _above(found, drivers)
     # Addresses of the usual length first: a longer one has a longer domain.
@@ -61,16 +59,26 @@ def read(part: wire.Part) -> Facts:
             reading: Callable[[str | None], Cell] = _lanes if file.endswith("width") else _errors
             values[metric] = [reading(column.get(name)) for name in names]
     for path, word in part.failed.items():
-        words = path.split("/")
-        if words[:5] == _ROOT and len(words) == 8 and words[7] in _METRICS and words[6] in names:
-            values[_METRICS[words[7]]][names.index(words[6])] = word
+        _, address, file = _place(path)
+        if file in _METRICS and address in names:
+            values[_METRICS[file]][names.index(address)] = word
     errors = {metric: texts[file] for file, metric in _METRICS.items() if file.startswith("aer")}
+    faulty = {name for column in errors.values() for name, text in column.items() if text}
     about: dict[str, Mapping[str, str]] = {}
     for name in names:
         upstream, below = above[name] if name in above else (found[name][-1] if found[name] else "", ())
-        kinds = tuple((metric, column[name]) for metric, column in errors.items() if column.get(name))
+        kinds = tuple((metric, column.get(name, "")) for metric, column in errors.items()) if name in faulty else ()
         about[name] = _about(drivers.get(name, ""), upstream, tuple(below), kinds)
     return Facts(part.name, devices={Scope.PCIE: Devices(tuple(names), values, about)})
+
+
+@lru_cache(maxsize=65_536)
+def _place(path: str) -> tuple[str, str, str]:
+    """Return driver, address and file of a path; without a file it is the link to the device."""
+    words = path.split("/")
+    if words[:5] != _ROOT or not 7 <= len(words) <= 8:
+        return "", "", ""
+    return words[5], words[6], words[7] if len(words) == 8 else ""
 
 
 @lru_cache(maxsize=16_384)
