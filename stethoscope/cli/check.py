@@ -36,11 +36,11 @@ def command(
     """
     recording, directories = source.recording(), directories_of(playbooks)
     if recording is not None:
-        result = _look_back(recording, at, directories)
+        result = look_back(recording, at, directories)
     elif at is not None:
         raise UsageError("--at is a time of a recording: say which one with --replay")
     else:
-        result = _look(with_keys(source), timeout, directories)
+        result = look(with_keys(source), timeout, directories)
     if as_json:
         import msgspec
 
@@ -54,7 +54,8 @@ def command(
     return exit_code(result)
 
 
-def _look(source: SourceOptions, timeout: str, directories: list[Path]) -> CheckResult:
+def look(source: SourceOptions, timeout: str, directories: list[Path]) -> CheckResult:
+    """Look at the nodes of `source` twice and return what was seen; UsageError for a time that is none."""
     import asyncio
 
     from stethoscope.clock import SystemClock
@@ -77,7 +78,8 @@ def _look(source: SourceOptions, timeout: str, directories: list[Path]) -> Check
     return result
 
 
-def _look_back(recording: Path, at: str | None, directories: list[Path]) -> CheckResult:
+def look_back(recording: Path, at: str | None, directories: list[Path]) -> CheckResult:
+    """Return what a recording shows at a time of it, its end when none is given."""
     from stethoscope.session.open import session_maker
     from stethoscope.session.replay import check_recording, parse_at
     from stethoscope.store.tape import open_tape

@@ -27,7 +27,13 @@ if TYPE_CHECKING:
     from stethoscope.model.fleet import FleetSnapshot
     from stethoscope.ui.app import StethoscopeApp
 
-_ABOUT_LINES = 3
+_ABOUT_LINES = (3, 2)
+"""Lines of what is said about the value under the cursor, on narrow and on wide terminals."""
+_WIDE = 130
+
+
+class ValuesView(RowsView, inherit_bindings=False):
+    """The page of the node; the screen moves its cursor, so that keys must not scroll it by themselves."""
 
 
 class NodeScreen(Screen[None]):
@@ -47,6 +53,7 @@ class NodeScreen(Screen[None]):
         self._view: View | None = None
         self._opened: dict[str, bool] = {}
         self._stand: Stand | None = None
+        self._x: int | None = None
         self._moved = False
         """The cursor was moved; before that it follows the first thing that is wrong."""
         self.paused = False
@@ -61,13 +68,17 @@ class NodeScreen(Screen[None]):
         """Return what the cursor stands on."""
         return self._stand.spot if self._stand is not None else None
 
+    @property
+    def _about_lines(self) -> int:
+        return _ABOUT_LINES[self.size.width >= _WIDE]
+
     def compose(self) -> ComposeResult:
         """Lay out a title, the values, what is said of the one under the cursor, and the keys."""
         yield Lines(id="top")
         yield Lines(id="rule-top")
-        yield RowsView(id="values")
+        yield ValuesView(id="values")
         yield Lines(id="rule-about")
-        yield Lines(id="about", rows=[()] * _ABOUT_LINES)
+        yield Lines(id="about")
         yield Lines(id="keys")
 
     def on_mount(self) -> None:
@@ -81,7 +92,10 @@ class NodeScreen(Screen[None]):
 
     def _frame(self) -> None:
         cells, glyphs = self.size.width or 80, self._owner.glyphs
-        self.query_one("#rule-top", Lines).show([rule(cells, glyphs)])
+        for name in ("rule-top", "rule-about"):
+            self.query_one(f"#{name}", Lines).show([rule(cells, glyphs)])
+        about = self.query_one("#about", Lines)
+        about.show(about.rows if len(about.rows) == self._about_lines else [()] * self._about_lines)
         keys = footer(footer_of("node", replay=self._owner.replay is not None), cells)
         self.query_one("#keys", Lines).show([keys])
 
@@ -147,11 +161,14 @@ class NodeScreen(Screen[None]):
         if page is None or view is None:
             return
         widget, at = self.query_one(RowsView), self._stand
-        widget.show([row_of(line, at.spot if at is not None else None) for line in page.lines])
+        spot, on = (at.spot, at.line) if at is not None else (None, -1)
+        widget.show([row_of(line, spot if number == on else None) for number, line in enumerate(page.lines)])
         cells = self.size.width
         words = position(widget.scroll_offset.y, widget.size.height, len(page.lines), view.glyphs)
         self.query_one("#rule-about", Lines).show([rule(cells, view.glyphs, words)])
-        self.query_one("#about", Lines).show(explain(view, self.spot, cells, _ABOUT_LINES))
+        self.query_one("#about", Lines).show(
+            explain(view, spot, at.words if at is not None else "", cells, self._about_lines)
+        )
 
     def _go(self, stand: Stand | None) -> None:
         """Put the cursor somewhere and let it be seen."""
@@ -178,7 +195,11 @@ class NodeScreen(Screen[None]):
         page, at = self._page, self._stand
         if page is None or at is None:
             return
-        goal = vertical(page, at, rows) if rows else sideways(page, at, columns)
+        # Over lines that have only one place the cursor keeps the column that it came from.
+        self._x = at.x if self._x is None else self._x
+        goal = vertical(page, at, rows, self._x) if rows else sideways(page, at, columns)
+        if not rows or (goal.x < page.split) != (self._x < page.split):
+            self._x = None
         if goal == at and rows:
             # Lines without a place for the cursor can stand above the first and below the last one.
             self._scroll(len(page.lines), self.query_one(RowsView).scroll_offset.y + rows)
@@ -237,8 +258,8 @@ class NodeScreen(Screen[None]):
 
     def action_copy(self) -> None:
         """Copy what stands under the cursor."""
-        if self._view is not None and self.spot is not None:
-            text = as_text(self._view, self.spot)
+        if self._view is not None and self._stand is not None:
+            text = as_text(self._view, self._stand.spot, self._stand.words)
             copy(self._owner, text, f"a line of {self._node_name}")
 
     def action_copy_node(self) -> None:

@@ -42,13 +42,15 @@ class Said(NamedTuple):
     tone: Tone = Tone.QUIET
 
 
-def explain(view: View, spot: Spot | None, cells: int, height: int) -> list[Row]:
-    """Return exactly `height` rows about `spot`."""
+def explain(view: View, spot: Spot | None, words: str, cells: int, height: int) -> list[Row]:
+    """Return exactly `height` rows about `spot`; `words` are those that stand there, where it is no value."""
     if spot is None:
         return [()] * height
     if not spot.is_value:
-        text = spot.text or "enter opens and closes this section"
-        return _packed(view, [Said(text, Tone.PLAIN if spot.text else Tone.QUIET)], cells, height)
+        said = [Said(words, Tone.PLAIN)] if words else []
+        if spot.is_section:
+            said.append(Said("enter opens and closes this section, a all of them"))
+        return _packed(view, said, cells, height)
     return _packed(view, about_value(view, spot, cells), cells, height)
 
 
@@ -222,8 +224,8 @@ def _throttled(view: View, spot: Spot, row: int, code: int) -> list[Said]:
     return parts
 
 
-def as_text(view: View, spot: Spot) -> str:
+def as_text(view: View, spot: Spot, words: str) -> str:
     """Return what stands under the cursor as one line for the clipboard."""
     if not spot.is_value:
-        return spot.text
+        return words
     return f" {view.glyphs.dot} ".join(part.text for part in about_value(view, spot, 120))

@@ -17,9 +17,10 @@ from stethoscope.ui.present.spans import Level, Tone, level_tone, pad
 if TYPE_CHECKING:
     from stethoscope.model.metric import Metric
 
-_CELL = 39
+_CELL = 38
 _TITLE = 26
 LOG_LINES = 40
+_UNLIMITED_KIB = 2.0**50
 _IN_TITLE = ("node_reachable", "node_data_age")
 """What the top line says already."""
 
@@ -59,7 +60,7 @@ def _host_body(view: View) -> list[Line]:
         value = table.get(name, node.index)
         spot = Spot("host", Scope.NODE, name, 0)
         still = metric.kind is Kind.COUNTER and not _moved(view, metric)
-        if isinstance(value, Missing) and value.reason in (Reason.UNSUPPORTED, Reason.WAITING):
+        if isinstance(value, Missing) and value.reason in (Reason.UNSUPPORTED, Reason.WAITING, Reason.ABSENT):
             lead = "waiting: " if value.reason is Reason.WAITING else "not given: "
             quiet[lead].append(Piece(title_in_text(metric.title), Tone.NORMAL, spot))
         elif (
@@ -71,7 +72,7 @@ def _host_body(view: View) -> list[Line]:
             quiet["0: "].append(Piece(title_in_text(metric.title), Tone.NORMAL, spot))
         else:
             loud = level > Level.MISSING
-            tone = level_tone(level) if isinstance(value, Missing) or loud else Tone.PLAIN
+            tone = level_tone(level) if isinstance(value, Missing) or loud else Tone.QUIET
             line = (
                 Piece(f" {view.glyphs.level(level) if loud else ' '} ", level_tone(level)),
                 Piece(pad(pad(metric.title, _TITLE - 1, view.glyphs.ellipsis), _TITLE), Tone.QUIET),
@@ -96,6 +97,8 @@ def _host_body(view: View) -> list[Line]:
 def _text(view: View, metric: Metric, value: float | Missing) -> str:
     if metric.unit == "epoch s" and not isinstance(value, Missing):
         return f"{duration(view.wall - value)} ago"
+    if metric.id == "memlock_limit" and not isinstance(value, Missing) and value >= _UNLIMITED_KIB:
+        return "unlimited"
     if metric.unit in COUNTED and metric.kind is Kind.GAUGE and not isinstance(value, Missing):
         return f"{value:,.0f}"
     return value_text(metric, value)
@@ -129,7 +132,7 @@ def processes(view: View, level: int) -> Section:
     held = [process for process in node.processes or () if process.state in ("D", "Z")]
     if held or any(task.on_gpu for task in node.tasks or ()):
         level = max(level, Level.WARNING)
-    return Section("processes", "Processes", level, joined(view, parts), _process_body)
+    return Section("processes", "Processes", level, joined(view, parts), _process_body, keeps_open=True)
 
 
 def _process_body(view: View) -> list[Line]:
@@ -148,7 +151,16 @@ def _process_body(view: View) -> list[Line]:
         text = joined(
             view, [process.name, f"pid {process.pid}", process.user, owner, memory, f"state {state}" if state else ""]
         )
-        lines.append(text_line(view, "processes", f"gpu {process.gpu}", text, level=Level.WARNING if bad else 0))
+        lines.append(
+            text_line(
+                view,
+                "processes",
+                f"gpu {process.gpu}",
+                text,
+                level=Level.WARNING if bad else 0,
+                key=f"{process.pid}/{process.gpu}",
+            )
+        )
     shown = {process.pid for process in node.processes or ()}
     for task in sorted(node.tasks or (), key=lambda one: (not one.on_gpu, one.state, one.pid)):
         if task.pid in shown:
@@ -160,7 +172,14 @@ def _process_body(view: View) -> list[Line]:
             [task.name, f"pid {task.pid}", task.user, f"{what} {where}".strip(), "holds a GPU" if task.on_gpu else ""],
         )
         lines.append(
-            text_line(view, "processes", f"state {task.state}", text, level=Level.WARNING if task.on_gpu else 0)
+            text_line(
+                view,
+                "processes",
+                f"state {task.state}",
+                text,
+                level=Level.WARNING if task.on_gpu else 0,
+                key=f"task {task.pid}",
+            )
         )
     return lines
 
@@ -187,10 +206,10 @@ def log(view: View, level: int) -> Section:
         for event in events[-LOG_LINES:]:
             at = f"{hms(event.at)} {event.source}" if event.source != "kernel" else hms(event.at)
             said = Level.WARNING if event.xid is not None else 0
-            lines.append(text_line(view, "log", at, event.text, level=said))
+            lines.append(text_line(view, "log", at, event.text, level=said, key=f"{event.at} {event.text}"))
         return lines
 
-    return Section("log", "Kernel log", level, joined(view, parts), body)
+    return Section("log", "Kernel log", level, joined(view, parts), body, keeps_open=True)
 
 
 def has_values(view: View) -> bool:

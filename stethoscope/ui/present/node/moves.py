@@ -17,6 +17,8 @@ class Stand(NamedTuple):
     line: int
     x: int
     spot: Spot
+    words: str = ""
+    """What stands there, where it is no value."""
 
 
 def stands(line: Line, number: int) -> list[Stand]:
@@ -24,7 +26,7 @@ def stands(line: Line, number: int) -> list[Stand]:
     found, x = [], 0
     for piece in line:
         if piece.spot is not None:
-            found.append(Stand(number, x, piece.spot))
+            found.append(Stand(number, x, piece.spot, piece.words))
         x += width(piece.text)
     return found
 
@@ -55,9 +57,9 @@ def last(page: Page) -> Stand | None:
     return None
 
 
-def vertical(page: Page, at: Stand, lines: int) -> Stand:
-    """Return the place `lines` lines below `at` (above, when negative) in the same column of the page, the nearest one
-    to it there; it stops at the ends."""
+def vertical(page: Page, at: Stand, lines: int, x: int) -> Stand:
+    """Return the place `lines` lines below `at` (above, when negative) in the same column of the page, the one nearest
+    to `x` there; it stops at the ends."""
     step = 1 if lines > 0 else -1
     left = abs(lines)
     goal, number = at, at.line
@@ -67,7 +69,7 @@ def vertical(page: Page, at: Stand, lines: int) -> Stand:
             break
         same = [s for s in stands(page.lines[number], number) if (s.x < page.split) == (at.x < page.split)]
         if same:
-            goal = min(same, key=lambda stand: abs(stand.x - at.x))
+            goal = min(same, key=lambda stand: abs(stand.x - x))
             left = abs(lines) - abs(number - at.line) if abs(lines) > 1 else 0
     return goal
 

@@ -32,6 +32,8 @@ ROOMY_LINES = 40
 """From this height on, on a wide screen, the main sections are open although nothing is wrong."""
 TEXT_CELLS = 132
 """Width of the page as text."""
+_RIGHT = 78
+"""Width of the right column, where the left one can spare it."""
 _TITLE = 11
 _LEFT = ("unseen", "gpus", "nvlink", "fabric", "pcie")
 
@@ -61,7 +63,7 @@ def node_page(view: View) -> Page:
     lines.append(())
     if view.cells < WIDE:
         return Page(lines + _column(view, sections), view.cells, opened, ids)
-    split = max(106, round(view.cells * 0.6))
+    split = max(106, min(view.cells - _RIGHT, round(view.cells * 0.65)))
     left = _column(view.narrowed(split - 1), [section for section in sections if section.id in _LEFT])
     rest = view.narrowed(view.cells - split)
     right = _column(rest, [section for section in sections if section.id not in _LEFT])
@@ -110,7 +112,8 @@ def _column(view: View, sections: list[Section]) -> list[Line]:
 def _section_line(view: View, section: Section, *, opened: bool) -> Line:
     loud = section.level > Level.MISSING
     sign = view.glyphs.level(section.level) if loud else "-" if opened else "+"
-    title = Piece(section.title, Tone.STRONG if opened or loud else Tone.PLAIN, Spot(section.id))
+    tone = Tone.STRONG if opened or loud else Tone.PLAIN
+    title = Piece(section.title, tone, Spot(section.id), f"{section.title}: {section.summary}")
     gap = " " * max(2, _TITLE + 2 - width(section.title))
     summary = cut(section.summary, view.cells - 4 - width(section.title) - len(gap), view.glyphs.ellipsis)
     return (
@@ -132,9 +135,9 @@ def _beside(left: list[Line], right: list[Line], split: int, ellipsis: str) -> l
     return lines
 
 
-def node_rows(view: View, spot: Spot | None = None) -> list[Row]:
-    """Return the rows of the page, with the piece at `spot` marked."""
-    return [row_of(line, spot) for line in node_page(view).lines]
+def node_rows(view: View) -> list[Row]:
+    """Return the rows of the page, without a cursor."""
+    return [row_of(line) for line in node_page(view).lines]
 
 
 def node_text(view: View) -> str:

@@ -52,7 +52,7 @@ def device_rows(
         loud = int(own[at]) if own[at] > Level.MISSING else 0
         line = [
             Piece(f" {glyphs.level(loud) if loud else ' '} ", level_tone(loud)),
-            Piece(pad(name, name_cells, glyphs.ellipsis), level_tone(loud) if loud else Tone.PLAIN),
+            Piece(pad(name, name_cells, glyphs.ellipsis), level_tone(loud) if loud else Tone.QUIET),
         ]
         for column in chosen:
             metric = snapshot.catalogue[column.metric]
@@ -66,7 +66,7 @@ def device_rows(
                     if metric.kind is Kind.COUNTER
                     else (value_text(metric, value))
                 )
-                tone = level_tone(level) if level > Level.MISSING else Tone.PLAIN
+                tone = level_tone(level) if level > Level.MISSING else Tone.QUIET
             text = cut(text, column.cells - 1, glyphs.ellipsis)
             line += [Piece(" " * (column.cells - width(text))), Piece(text, tone, spot)]
         words = note(at) if note is not None else ""

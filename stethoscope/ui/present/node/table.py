@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from stethoscope.model.metric import Scope
 
 _TREND = 24
+_UNLIKE = 0.1
+"""A value this much of the median away from it is drawn plain instead of quiet."""
 _SHORT = {"waiting": "wait", "thermal": "heat", "slowdow": "slow", "display": "disp"}
 """Words of cells of seven characters."""
 _TIMES = ("us", "ms")
@@ -123,9 +125,12 @@ def metric_table(
             lines.append(())
         lines.append(_head(view, form, title, names, block, lost, trended))
         for worst, metric, levels in found.shown:
+            if _only_total(view, scope, metric):
+                lines.append(_totals(view, section, scope, form, block, metric, lost, alone=True))
+                continue
             lines.append(_row(view, section, scope, form, block, (worst, metric, levels), lost, trended))
             if metric.kind is Kind.COUNTER and metric.worse == "high" and metric.unit not in _TIMES:
-                lines += _totals(view, section, scope, form, block, metric, lost)
+                lines.append(_totals(view, section, scope, form, block, metric, lost))
     alive = next((at for at, gone in enumerate(lost) if not gone), 0)
 
     def named(metric: Metric, text: str) -> Piece:
@@ -167,7 +172,8 @@ def _head(
             name = f"{view.glyphs.level(Level.LOST)}{name}"
         pieces.append(Piece(name.rjust(form.cell), Tone.LOST if lost[at] else Tone.QUIET))
     if form.trend and view.past is not None:
-        pieces.append(Piece(f"   trend of {names[trended]}", Tone.QUIET))
+        span = f", {span_text(view.past.seconds)}" if view.past.seconds else ""
+        pieces.append(Piece(f"   {names[trended]}{span}", Tone.QUIET))
     return tuple(pieces)
 
 
@@ -192,6 +198,7 @@ def _row(
         Piece(f" {glyphs.level(worst) if loud else ' '} ", level_tone(worst)),
         Piece(title, Tone.PLAIN if loud else Tone.QUIET),
     ]
+    usual = _usual(table, metric, part)
     for at, value in zip(block, values, strict=True):
         spot = Spot(section, scope, metric.id, at)
         if lost[at]:
@@ -207,13 +214,22 @@ def _row(
         text = cut(_SHORT.get(text, text) if form.cell <= 7 else text, form.cell - 2, glyphs.ellipsis)
         if level > Level.MISSING:
             text = glyphs.level(level) + text
-        pieces += _right(text, form.cell, level_tone(level) if level > Level.MISSING else Tone.PLAIN, spot)
+        tone = Tone.PLAIN if usual is not None and abs(value - usual) > _UNLIKE * abs(usual) else Tone.QUIET
+        pieces += _right(text, form.cell, level_tone(level) if level > Level.MISSING else tone, spot)
     if form.trend and view.past is not None and not metric.words:
-        ages, past = view.past.series(scope, metric.id, part[trended])
-        bar = bars(past, form.trend - 7, glyphs) if len(past) > 1 else ""
+        _, past = view.past.series(scope, metric.id, part[trended])
+        bar = bars(past, form.trend, glyphs) if len(past) > 1 else ""
         if bar:
-            pieces.append(Piece(f"   {bar} {span_text(float(ages[0]))}", Tone.QUIET))
+            pieces.append(Piece(f"   {bar}", Tone.PLAIN if loud else Tone.NORMAL))
     return tuple(pieces)
+
+
+def _usual(table: Table, metric: Metric, part: range) -> float | None:
+    """Return the median of a metric among the devices, None where there are too few to say what is usual."""
+    column = table.index[metric.id]
+    here = slice(part.start, part.stop)
+    values = table.values[column, here][table.reasons[column, here] == Reason.PRESENT]
+    return float(np.median(values)) if values.size > 2 else None
 
 
 def _titled(title: str, unit: str, cells: int, ellipsis: str) -> str:
@@ -227,11 +243,30 @@ def _right(text: str, cells: int, tone: Tone, spot: Spot) -> list[Piece]:
     return [Piece(" " * (cells - width(text))), Piece(text, tone, spot)]
 
 
-def _totals(
-    view: View, section: str, scope: Scope, form: Shape, block: range, metric: Metric, lost: np.ndarray
-) -> list[Line]:
+def _only_total(view: View, scope: Scope, metric: Metric) -> bool:
+    """Tell whether a counter of errors stands still, so that only what it has counted before is worth a row."""
+    if metric.kind is not Kind.COUNTER or metric.worse != "high" or metric.unit in _TIMES:
+        return False
     table, part = view.snapshot.tables[scope], view.snapshot.rows(view.node, scope)
-    pieces = [Piece("   "), Piece(pad("  total", form.title), Tone.NORMAL)]
+    column = table.index[metric.id]
+    present = table.reasons[column, part.start : part.stop] == Reason.PRESENT
+    return not table.values[column, part.start : part.stop][present].any()
+
+
+def _totals(
+    view: View,
+    section: str,
+    scope: Scope,
+    form: Shape,
+    block: range,
+    metric: Metric,
+    lost: np.ndarray,
+    *,
+    alone: bool = False,
+) -> Line:
+    table, part = view.snapshot.tables[scope], view.snapshot.rows(view.node, scope)
+    title = f"{cut(metric.title, form.title - 7, view.glyphs.ellipsis)}, total" if alone else "  total"
+    pieces = [Piece("   "), Piece(pad(title, form.title), Tone.QUIET if alone else Tone.NORMAL)]
     for at in block:
         total = table.total(metric.id, part[at])
         spot = Spot(section, scope, metric.id, at)
@@ -244,4 +279,4 @@ def _totals(
         else:
             text, tone = total_text(metric, total), Tone.NORMAL
         pieces += _right(cut(text, form.cell - 1, view.glyphs.ellipsis), form.cell, tone, spot)
-    return [tuple(pieces)]
+    return tuple(pieces)

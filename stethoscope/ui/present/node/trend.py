@@ -27,7 +27,9 @@ def bars(values: Floats, cells: int, glyphs: Glyphs) -> str:
     if not known:
         return ""
     low, high = min(known), max(known)
-    # A value that trembles by a few percent is level, and one that has not moved is in the middle.
+    if low == high:
+        return "".join(" " if math.isnan(top) else glyphs.spark[0] for top in tops)
+    # A value that trembles by a few percent is level, and one that has not moved lies at the bottom.
     scale = max(high - low, 0.05 * max(abs(high), abs(low)), 1e-12)
     floor = (low + high - scale) / 2
     steps = len(glyphs.spark) - 1

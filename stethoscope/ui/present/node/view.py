@@ -27,8 +27,8 @@ class Spot(NamedTuple):
     metric: str = ""
     position: int = 0
     """Of the device in the node's inventory of `scope`."""
-    text: str = ""
-    """What the line says, where it is no value."""
+    key: str = ""
+    """What tells a line of words from the others, also when its words change."""
 
     @property
     def is_value(self) -> bool:
@@ -38,7 +38,7 @@ class Spot(NamedTuple):
     @property
     def is_section(self) -> bool:
         """Tell whether it is the line of a section."""
-        return self.scope is None and not self.text
+        return self.scope is None and not self.key
 
 
 class Piece(NamedTuple):
@@ -47,6 +47,8 @@ class Piece(NamedTuple):
     text: str
     tone: Tone = Tone.PLAIN
     spot: Spot | None = None
+    words: str = ""
+    """All that the piece stands for, where it is no value."""
 
 
 Line = tuple[Piece, ...]
@@ -153,17 +155,21 @@ def fitted(line: Line, cells: int, ellipsis: str) -> Line:
     return tuple(kept)
 
 
-def text_line(view: View, section: str, name: str, text: str, tone: Tone = Tone.PLAIN, *, level: int = 0) -> Line:
-    """Return a line of words with a quiet name before them, whole for who copies it."""
+def text_line(
+    view: View, section: str, name: str, text: str, tone: Tone = Tone.PLAIN, *, level: int = 0, key: str = ""
+) -> Line:
+    """Return a line of words with a quiet name before them; `key` is what it is known by, when that is not its name."""
     loud = level > Level.MISSING
     sign = Piece(f" {view.glyphs.level(level) if loud else ' '} ", level_tone(level))
     room = max(8, view.cells - 3 - (NAME + 1 if name else 0) - 1)
-    words = Piece(cut(text, room, view.glyphs.ellipsis), level_tone(level) if loud else tone, Spot(section, text=text))
-    return (
-        (sign, Piece(cut(name, NAME, view.glyphs.ellipsis).ljust(NAME + 1), Tone.QUIET), words)
-        if name
-        else (sign, words)
+    words = Piece(
+        cut(text, room, view.glyphs.ellipsis),
+        level_tone(level) if loud else tone,
+        Spot(section, key=key or name.strip() or text),
+        f"{name.strip()} {text}".strip(),
     )
+    lead = Piece(cut(name, NAME, view.glyphs.ellipsis).ljust(NAME + 1), Tone.QUIET)
+    return (sign, lead, words) if name else (sign, words)
 
 
 NAME = 12

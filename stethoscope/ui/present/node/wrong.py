@@ -44,15 +44,14 @@ def node_title(view: View, cells: int, *, paused: bool = False, replay: ReplaySt
         right = (Span(" PAUSED ", Tone.KEY, selected=True), Span(f"  picture of {hms(wall)} UTC ", Tone.QUIET))
     if view.mark is not None and cells >= 100:
         right = (Span(f"mark {hms(view.mark.wall)}   ", Tone.KEY), *right)
-    words = f" {glyphs.dot} ".join(parts)
+    room = cells - width(node.name) - row_width(right) - 7
+    while len(parts) > 1 and width(joined(view, parts)) > room:
+        parts.pop()
     left = (
         Span(f" {glyphs.level(level)} ", level_tone(level)),
         Span(node.name, Tone.TITLE),
         Span("  "),
-        Span(
-            cut(words, max(0, cells - width(node.name) - max(21, row_width(right) + 7)), glyphs.ellipsis),
-            level_tone(fresh) if fresh else Tone.QUIET,
-        ),
+        Span(cut(joined(view, parts), max(0, room), glyphs.ellipsis), level_tone(fresh) if fresh else Tone.QUIET),
     )
     return spread(left, right, cells)
 
@@ -62,17 +61,16 @@ def head(view: View, beyond: list[Beyond]) -> list[Line]:
     quiet line when nothing is."""
     found = view.assessment.findings.get(view.node.name, ())
     lines = [line for finding in found for line in _finding_lines(view, finding)]
-    named = {place for finding in found for place in finding.where}
-    told = [one for one in beyond if not _is_told(view, one, named)]
+    left = [one for one in beyond if not _is_told(view, one)]
     room = max(2, _MOST - len(lines))
-    shown = told if view.all_open or len(told) <= room else told[: room - 1]
+    shown = left if view.all_open or len(left) <= room else left[: room - 1]
     lines += [_beyond_line(view, one) for one in shown]
-    if len(shown) < len(told):
-        lines.append((Piece(f"   and {len(told) - len(shown)} more below", Tone.QUIET),))
+    if len(shown) < len(left):
+        lines.append((Piece(f"   and {len(left) - len(shown)} more below", Tone.QUIET),))
     fresh = view.assessment.ages[view.node.index]
     if fresh is not Level.NORMAL and not found:
         words = link_words(view.node, view.wall, next_try=True)
-        lines.append(text_line(view, "wrong", "", words, level=fresh if fresh > Level.MISSING else 0))
+        lines.append(text_line(view, "wrong", "", words, level=fresh if fresh > Level.MISSING else 0, key="link"))
     if not lines:
         lines.append(_nothing(view))
     return lines
@@ -85,28 +83,35 @@ def _finding_lines(view: View, finding: Finding) -> list[Line]:
     if len(finding.where) > 4:
         where += f" and {len(finding.where) - 4} more"
     since = since_text(finding.since, view.wall)
-    evidence = "".join(
-        f" {glyphs.dot} {fact_text(fact, view.snapshot.catalogue)}"
-        for fact in finding.evidence
-        if fact.value is not None
-    )
+    known = [fact for fact in finding.evidence if fact.value is not None]
+    facts = [f" {glyphs.dot} {fact_text(fact, view.snapshot.catalogue)}" for fact in known]
     lead = f" {glyphs.level(level)} {finding.severity.value} "
-    whole = f"{finding.severity.value} {where} {finding.summary}, for {since}{evidence}"
+    whole = f"{finding.severity.value} {where} {finding.summary}, for {since}{''.join(facts)}"
     text = f"{where}  {finding.summary} {glyphs.dot} {since}"
     room = view.cells - width(lead) - 1
-    spot = Spot("wrong", text=whole)
-    line = [Piece(lead, tone), Piece(cut(text, room, glyphs.ellipsis), tone, spot)]
-    rest = room - width(text)
-    if evidence and rest > 20:
-        line.append(Piece(cut(evidence, rest, glyphs.ellipsis), Tone.QUIET))
+    spot = Spot("wrong", key=finding.id)
+    line = [Piece(lead, tone), Piece(cut(text, room, glyphs.ellipsis), tone, spot, whole)]
+    left = room - width(text)
+    for fact in facts:
+        # A fact that is cut says less than none.
+        if width(fact) > left:
+            break
+        line.append(Piece(fact, Tone.QUIET))
+        left -= width(fact)
     return [tuple(line)]
 
 
-def _is_told(view: View, one: Beyond, named: set[str]) -> bool:
-    """Tell whether a finding says the same: that this device, or its node, is gone or does not answer."""
-    if one.level not in (Level.LOST, Level.HUNG):
-        return False
-    return view.node.name in named or f"{view.node.name}/{one.where}" in named
+def _is_told(view: View, one: Beyond) -> bool:
+    """Tell whether a finding says the same: that this value is wrong, or that the device, or the node, is gone."""
+    place = f"{view.node.name}/{one.where}" if one.where else view.node.name
+    gone = one.level in (Level.LOST, Level.HUNG)
+    for finding in view.assessment.findings.get(view.node.name, ()):
+        if gone and (place in finding.where or view.node.name in finding.where):
+            return True
+        metrics = {fact.fact.partition(" ")[0] for fact in finding.evidence}
+        if place in finding.where and one.spot is not None and one.spot.metric in metrics:
+            return True
+    return False
 
 
 def _beyond_line(view: View, one: Beyond) -> Line:
