@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stethoscope.text import LIMIT, clean
+from stethoscope.text import LIMIT, clean, clean_lines
 
 
 @pytest.mark.parametrize(
@@ -79,3 +79,29 @@ def test_the_gate(dirty: str | bytes, limit: int) -> None:
 @given(st.text(st.characters(min_codepoint=32, max_codepoint=126)))
 def test_printable_ascii_stays_as_it_is(text: str) -> None:
     assert clean(text) == text
+
+
+@pytest.mark.parametrize(
+    ("dirty", "expected"),
+    [
+        ("a\n\tb\tc\n", "a\n\tb\tc\n"),
+        (b"a\r\nb\r\n", "a\nb\n"),
+        ("progress 1%\rprogress 2%\n", "progress 1% progress 2%\n"),
+        ("\x1b[31mred\x1b[m\n\x1b]0;title\x07x\u202ey", "red\nxy"),
+        (b"\xff\xfe\n", "\ufffd\ufffd\n"),
+        ("\u2028one line\x85still", " one line still"),
+        ("", ""),
+    ],
+)
+def test_several_lines(dirty: str | bytes, expected: str) -> None:
+    assert clean_lines(dirty) == expected
+
+
+@given(texts | st.binary())
+def test_the_gate_for_several_lines(dirty: str | bytes) -> None:
+    text = clean_lines(dirty, 300)
+    assert len(text) <= 300
+    assert not any(
+        unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") for c in set(text) - {"\n", "\t"}
+    )
+    assert clean_lines(text, 300) == text

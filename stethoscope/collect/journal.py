@@ -50,7 +50,7 @@ class Journal:
         self._who = clean(f"{_user()}@{socket.gethostname()}", 200)
         self._month = ""
         self._file: int | None = None
-        self._failed = False
+        self._failed = self._scripts_failed = False
         self._notices: list[str] = []
 
     def write(self, node: str, kind: str, command: str, result: str, seconds: float) -> None:
@@ -85,7 +85,9 @@ class Journal:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_private(path, script.encode())
         except OSError as error:
-            self._notices.append(f"scripts are not kept in {path.parent}: {error.strerror}")
+            if not self._scripts_failed:
+                self._notices.append(f"scripts are not kept in {path.parent}: {error.strerror}")
+            self._scripts_failed = True
 
     def take_notices(self) -> list[str]:
         """Return what people should know, once."""

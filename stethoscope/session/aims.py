@@ -133,6 +133,8 @@ def refusal(snapshot: FleetSnapshot, probe: OnDemand, aim: Aim) -> Refusal | Non
     for word in aim.arguments:
         if not WORD.fullmatch(word):
             return Refusal(f'"{word}" has characters that are not given to a command')
+    if probe.asks_driver and node.notes.get("nvml", "").startswith("hung"):
+        return Refusal("the GPU driver does not answer there, and this would wait for it as well", can_force=True)
     if probe.loads_gpu:
         busy = _busy(snapshot, node, {int(aim.arguments[0])} if probe.target == "gpu" and aim.arguments else None)
         if busy:

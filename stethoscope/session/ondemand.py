@@ -10,6 +10,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from stethoscope.clock import hms, iso
 from stethoscope.collect import ondemand
 from stethoscope.collect.command import CommandError
 from stethoscope.collect.commands import ON_DEMAND
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 AT_ONCE = 64
 """Nodes that are asked at the same time; one script at a time on each."""
+STUCK_S = 3600.0
+"""For so long no second tool of the kind is started beside one that did not end, unless it is forced."""
 _MARK = "stethoscope-probe: "
 _NOT_INSTALLED, _NOT_ALLOWED, _TIMED_OUT, _KILLED = 127, 126, 124, 137
 
@@ -206,12 +209,11 @@ class OnDemandRuns:
         """Return what running a probe on nodes and devices would do; UsageError for what does not exist."""
         probe, snapshot = self.probe(name), self._snapshot()
         may_sudo = {spec.name: getattr(spec, "sudo", False) for spec in self._source.nodes}
-        why_not = self.why_not
         steps = [
             Step(
                 aim,
                 probe.root != "no" and may_sudo.get(aim.node, False),
-                Refusal(why_not) if why_not else refusal(snapshot, probe, aim),
+                self._refusal(snapshot, probe, aim),
             )
             for aim in aims_of(snapshot, probe, places)
         ]
@@ -234,6 +236,18 @@ class OnDemandRuns:
         self.batches.append(batch)
         batch.task = asyncio.create_task(self._run(batch, force=force))
         return batch
+
+    def _refusal(self, snapshot: FleetSnapshot, probe: OnDemand, aim: Aim) -> Refusal | None:
+        if self.why_not:
+            return Refusal(self.why_not)
+        refused = refusal(snapshot, probe, aim)
+        if refused is None:
+            for (node, name, _), result in self.results.items():
+                stuck = result.status is Status.STUCK and snapshot.wall - result.at < STUCK_S
+                if stuck and node == aim.node and self.probes[name].tool == probe.tool:
+                    words = f"the last {probe.tool} is stuck there since {hms(result.at - result.seconds)} UTC"
+                    return Refusal(words, can_force=True)
+        return refused
 
     async def close(self) -> None:
         """Give up what is running."""
@@ -265,8 +279,7 @@ class OnDemandRuns:
             )
 
         # A job may have begun since the preview was shown.
-        why_not = self.why_not
-        refused = Refusal(why_not) if why_not else refusal(self._snapshot(), probe, aim)
+        refused = self._refusal(self._snapshot(), probe, aim)
         if refused is not None and not (force and refused.can_force):
             return result(Status.REFUSED, refused.words)
         line, text = preview.line(step), ondemand.script(probe.id)
@@ -401,8 +414,6 @@ def reader(parser: str) -> Callable[..., Report] | None:
 
 def result_json(result: Result) -> dict[str, Any]:
     """Return a result as it stands in `stethoscope.probe_run/1` and in recordings."""
-    from stethoscope.clock import iso
-
     return {
         "node": result.aim.node,
         "place": result.aim.place,

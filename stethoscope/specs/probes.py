@@ -93,6 +93,8 @@ class OnDemand(Spec, frozen=True):
     disturbs: Literal["nothing", "little", "jobs"] = "nothing"
     loads_gpu: bool = False
     """It computes on GPUs, and is refused where one is busy."""
+    asks_driver: bool = False
+    """It calls the GPU driver, and is refused where that does not answer: it would wait there for ever as well."""
     root: Literal["no", "better", "needed"] = "no"
     parser: str = ""
     """Module of stethoscope/parse/tools that reads what it prints."""

@@ -138,3 +138,22 @@ def test_several_consoles_share_a_file(tmp_path: Path) -> None:
     entries = list(read_journal(tmp_path))
     assert len(entries) == 800
     assert {entry.command for entry in entries} == {"x" * 500}
+
+
+def test_a_script_is_kept_once_for_the_user_alone(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal", FixedClock())
+    journal.keep("echo 1\n", "ab12")
+    journal.keep("echo 1\n", "ab12")
+    (kept,) = (tmp_path / "journal" / "scripts").iterdir()
+    assert (kept.name, kept.read_text(), kept.stat().st_mode & 0o777) == ("ab12.sh", "echo 1\n", 0o600)
+    assert (tmp_path / "journal").stat().st_mode & 0o777 == 0o700
+    assert list(read_journal(tmp_path / "journal")) == []
+
+
+def test_a_script_that_cannot_be_kept_is_told_once(tmp_path: Path) -> None:
+    (tmp_path / "journal").write_text("a file where the directory should be")
+    journal = Journal(tmp_path / "journal", FixedClock())
+    for _ in range(3):
+        journal.keep("echo 1\n", "ab12")
+    (notice,) = journal.take_notices()
+    assert notice.startswith(f"scripts are not kept in {tmp_path / 'journal' / 'scripts'}: ")

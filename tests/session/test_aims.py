@@ -170,6 +170,15 @@ def test_a_probe_of_one_gpu_looks_at_that_one() -> None:
     assert refusal(snapshot, one, Aim("gpu-001", ("3",), "gpu-001/gpu/3")) == Refusal("busy: GPU 3", can_force=True)
 
 
+@pytest.mark.parametrize("probe", ["nvidia_smi_q", "dcgm_diag_r1"])
+def test_no_tool_waits_beside_a_probe_for_a_driver_that_hangs(probe: str) -> None:
+    snapshot = fleet(2, notes={"gpu-001": {"nvml": "hung for 41 s"}})
+    assert refused(snapshot, probe) == Refusal(
+        "the GPU driver does not answer there, and this would wait for it as well", can_force=True
+    )
+    assert refused(snapshot, "ibstat") is None
+
+
 def test_no_link_no_run() -> None:
     snapshot = fleet(2, links={"gpu-001": LinkState.REFUSED})
     assert refused(snapshot, "ibstat") == Refusal("there is no link: refused")

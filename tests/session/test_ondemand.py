@@ -136,6 +136,18 @@ async def test_the_journal_tells_all_that_is_needed_to_do_it_again(tmp_path: Pat
     assert (tmp_path / "scripts" / script).stat().st_mode & 0o077 == 0
 
 
+async def test_no_second_tool_beside_one_that_is_stuck() -> None:
+    runs, source = runs_on(fleet(2), lambda *_: Answer(None, b"", "", late=True))
+    (result,) = await finished(runs.start(runs.preview("nvidia_smi_q", ["gpu-001/gpu/3"])))
+    assert result.status is Status.STUCK
+    refused = Refusal("the last nvidia-smi is stuck there since 02:14:07 UTC", can_force=True)
+    assert [step.refusal for step in runs.preview("nvidia_smi_topo", ["gpu-001"]).steps] == [refused]
+    assert [step.refusal for step in runs.preview("nvidia_smi_topo", ["gpu-002"]).steps] == [None]
+    assert [step.refusal for step in runs.preview("ibstat", ["gpu-001"]).steps] == [None]
+    await finished(runs.start(runs.preview("nvidia_smi_topo", ["gpu-001"])))
+    assert len(source.asked) == 1
+
+
 async def test_a_node_that_breaks_costs_itself() -> None:
     def answer(node: str, _line: str) -> Answer:
         if node == "gpu-001":
