@@ -1,7 +1,8 @@
 """What it costs to fold the frames of a fleet: `python -m benchmarks.fold [nodes] [tick_s]`.
 
 Prints microseconds per line (parsing included), the share of a core at one line per node and tick, the time of a
-snapshot, and memory. The floor beside it is decoding the same lines into typed structs and nothing else.
+snapshot, and memory; then the same with the parts of what is read rarely, one round for each node in 30 s. The floor
+beside it is decoding the same lines into typed structs and nothing else.
 """
 
 from __future__ import annotations
@@ -12,13 +13,18 @@ import statistics
 import sys
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from benchmarks.parts import CHANGING, EVERY_S, STANDING, PartProbe
 from stethoscope.analysis.fold import FleetState
 from stethoscope.model import wire
 from stethoscope.model.frame import Frame, Link, LinkState
 from stethoscope.model.metric import Kind, Scope
 from stethoscope.parse.stream import parse
 from stethoscope.specs.metric import load_catalogue
+
+if TYPE_CHECKING:
+    from stethoscope.model.fleet import FleetSnapshot
 
 GPUS = PORTS = 8
 START_WALL = 1_773_454_447.0
@@ -107,16 +113,56 @@ def main() -> None:
             f"   (decoding alone {(began - floor) / nodes * 1e6:.1f} us)"
         )
     per_second = nodes / tick_s * (costs["delta"] + tick_s / 60 * (costs["full"] - costs["delta"])) / 1e6
+    print(f"  fold {per_second * 100:.1f} % of a core")
+    snapshot = _snapshots(state, probes[0], names)
+    _print_memory(snapshot)
+    share = _rare(state, names)
+    _snapshots(state, probes[0], names)
+    print(f"  parse and fold of all {(per_second + share) * 100:.1f} % of a core")
+    _print_memory(state.snapshot(START_WALL, 900.0))
+
+
+def _snapshots(state: FleetState, probe: Probe, names: list[str]) -> FleetSnapshot:
+    """Print how long snapshots take while frames come; return the last one."""
     snapshots = []
     for number in range(40):
-        raw = probes[0].delta(50.0 + number)
+        raw = probe.delta(400.0 + number)
         for name in names[::20]:
-            state.apply(Frame(name, START_WALL, 50.0 + number, raw), parse(raw))
+            state.apply(Frame(name, START_WALL, 400.0 + number, raw), parse(raw))
         began = time.process_time()
-        snapshot = state.snapshot(START_WALL, 50.0 + number)
+        snapshot = state.snapshot(START_WALL, 400.0 + number)
         snapshots.append((time.process_time() - began) * 1e3)
-    print(f"  fold {per_second * 100:.1f} % of a core")
     print(f"  snapshot {statistics.median(snapshots):.2f} ms, worst {max(snapshots):.2f} ms (5 % of the nodes changed)")
+    return snapshot
+
+
+def _rare(state: FleetState, names: list[str]) -> float:
+    """Tell of two rounds of parts; return the share of a core that they take in each interval."""
+    probes = [PartProbe(number, load_catalogue()) for number in range(20)]
+    spent: dict[str, list[float]] = {"first": [], "whole": [], "same": []}
+    sizes: dict[str, int] = {}
+    share = 0.0
+    for turn in range(3):
+        for group in (*CHANGING, *STANDING):
+            kind = "first" if turn == 0 else "whole" if group in CHANGING else "same"
+            mono = 100.0 + 30.0 * turn
+            lines = [probe.part(group, 1_000, mono, same=kind == "same") for probe in probes]
+            sizes[group] = max(len(lines[0]), sizes.get(group, 0))
+            began = time.process_time()
+            for position, name in enumerate(names):
+                raw = lines[position % len(lines)]
+                state.apply(Frame(name, START_WALL + mono, mono, raw), parse(raw))
+            cost = (time.process_time() - began) / len(names)
+            spent[kind].append(cost)
+            if turn == 2:
+                share += cost * len(names) / EVERY_S.get(group, 30.0)
+                print(f"  part  {sizes[group]:5} bytes  {cost * 1e6:6.1f} us  {group}, {kind}")
+        state.snapshot(START_WALL, 101.0 + 30.0 * turn)
+    print(f"  first parts of a node {sum(spent['first']) * 1e3:.2f} ms; parts {share * 100:.1f} % of a core")
+    return share
+
+
+def _print_memory(snapshot: FleetSnapshot) -> None:
     arrays = sum(t.values.nbytes + t.reasons.nbytes + 2 * t.totals.nbytes for t in snapshot.tables.values())
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"  {arrays / 2**20:.1f} MiB of arrays; peak RSS {peak_mib:.0f} MiB")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stethoscope.analysis.cells import NUMBERS, UNCHANGED, codes_of, grid_of, numbers_of, rows_of
+from stethoscope.analysis.cells import NUMBERS, UNCHANGED, codes_of, grid_of, numbers_of, rows_of, totals_of
 from stethoscope.analysis.counters import CounterRules, step
 from stethoscope.analysis.derive import DERIVED
 from stethoscope.analysis.pictures import Pictures
@@ -359,22 +359,17 @@ class Columns:
     ) -> None:
         """Set `now` and `read`, in which `columns` are the rows `within`, for lists with words or nulls; totals are
         whole numbers that are not negative."""
-        whole = [cell if isinstance(cell, int) and cell >= 0 else 0 for cell in flat]
-        codes = codes_of(flat, full=full)
-        for number, cell in enumerate(flat):
-            if (isinstance(cell, int) and cell < 0) or isinstance(cell, float):
-                codes[number] = Reason.ERROR
         shape = (len(columns), len(flat) // len(columns))
-        given = codes.reshape(shape)
+        totals, given = (array.reshape(shape) for array in totals_of(flat, full=full))
         at = within[:, None], rows_of(0, count, order)[None, :]
-        is_total, is_word = given == Reason.PRESENT, (given != Reason.PRESENT) & (given != UNCHANGED)
-        now[at] = np.where(is_total, np.array(whole, np.uint64).reshape(shape), now[at])
+        is_total, is_word = given == _PRESENT, (given != _PRESENT) & (given != UNCHANGED)
+        now[at] = np.where(is_total, totals, now[at])
         read[at] = np.where(given == UNCHANGED, read[at], is_total)
         absolute = grid_of(columns, rows_of(first, count, order))
         self.values[absolute] = np.where(is_word, np.nan, self.values[absolute])
         for reasons in (self.reasons, self.total_reasons):
             reasons[absolute] = np.where(is_word, given, reasons[absolute])
-        self.total_reasons[absolute] = np.where(is_total, Reason.PRESENT, self.total_reasons[absolute])
+        self.total_reasons[absolute] = np.where(is_total, _PRESENT, self.total_reasons[absolute])
 
     def table(self, mono: float = np.inf, *, latest: bool = True) -> Table:
         """Return a picture of all rows that does not change any more; the last one when nothing changed, or when it is
@@ -418,4 +413,5 @@ class Columns:
 
 def _rests(values: npt.NDArray[Any], reasons: Codes) -> npt.NDArray[np.bool_]:
     """Tell which counters have a rate that an interval without a change leaves as it is."""
-    return (values == 0) | (reasons == _SATURATED)
+    rests: npt.NDArray[np.bool_] = (values == 0) | (reasons == _SATURATED)
+    return rests

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 DERIVED = frozenset({"disk_await", "disk_io_util"})
 """What `derive` fills in: a part that does not name it says nothing about it."""
+_PRESENT, _ABSENT = int(Reason.PRESENT), int(Reason.ABSENT)
 _TIMES, _COUNTS = ("disk_read_time", "disk_write_time"), ("disk_reads", "disk_writes")
 
 
@@ -30,8 +31,8 @@ def derive(columns: Columns, first: int, count: int) -> None:
         waited_ms = _rates(columns, _TIMES, first, count).sum(axis=0)
         done = _rates(columns, _COUNTS, first, count).sum(axis=0)
         reasons = _reasons(columns, (*_COUNTS, *_TIMES), first, count)
-        reasons[(reasons == Reason.PRESENT) & (done == 0)] = Reason.ABSENT
-        took_ms = np.divide(waited_ms, done, out=np.full(count, np.nan), where=reasons == Reason.PRESENT)
+        reasons[(reasons == _PRESENT) & (done == 0)] = _ABSENT
+        took_ms = np.divide(waited_ms, done, out=np.full(count, np.nan), where=reasons == _PRESENT)
         _put(columns, "disk_await", first, took_ms, reasons)
     if "disk_io_util" in columns.index and "disk_io_time" in columns.index:
         reasons = _reasons(columns, ("disk_io_time",), first, count)
@@ -45,15 +46,14 @@ def _rates(columns: Columns, metrics: tuple[str, ...], first: int, count: int) -
 
 def _reasons(columns: Columns, metrics: tuple[str, ...], first: int, count: int) -> Codes:
     """Return the first reason for which one of `metrics` has no rate."""
-    reasons = np.full(count, Reason.PRESENT, np.uint8)
-    for metric in metrics:
-        own = columns.reasons[columns.index[metric], first : first + count]
-        reasons = np.where(reasons == Reason.PRESENT, own, reasons)
-    return reasons
+    own = columns.reasons[[columns.index[metric] for metric in metrics], first : first + count]
+    which = (own != _PRESENT).argmax(axis=0)
+    found: Codes = own[which, np.arange(count)]
+    return found
 
 
 def _put(columns: Columns, metric: str, first: int, values: Floats, reasons: Codes) -> None:
     rows = slice(first, first + len(values))
-    columns.values[columns.index[metric], rows] = np.where(reasons == Reason.PRESENT, values, np.nan)
+    columns.values[columns.index[metric], rows] = np.where(reasons == _PRESENT, values, np.nan)
     columns.reasons[columns.index[metric], rows] = reasons
     columns.dirty = True

@@ -44,7 +44,7 @@ class Block:
 class Told:
     """What one group said of a node beside numbers."""
 
-    about: Mapping[tuple[Scope, str], Mapping[str, str]]
+    about: Mapping[Scope, Mapping[str, Mapping[str, str]]]
     words: Mapping[str, str]
     gpu_words: Mapping[str, tuple[str, ...]]
     notes: Mapping[str, str]
@@ -184,11 +184,11 @@ class NodeState:
 
     def hears(self, group: str, told: Told) -> None:
         """Take what a group says beside numbers, in the place of what it said before."""
-        if self.told.get(group) == told:
-            return
         self.told[group] = told
         every = self.told.values()
-        self.about = {device: words for one in every for device, words in one.about.items()}
+        self.about = {
+            (scope, name): words for one in every for scope, about in one.about.items() for name, words in about.items()
+        }
         self.words = {id_: word for one in every for id_, word in one.words.items()}
         self.gpu_words = {id_: words for one in every for id_, words in one.gpu_words.items()}
         self.part_notes = {key: text for one in every for key, text in one.notes.items()}

@@ -7,6 +7,7 @@ named says LOST, or what keeps the driver from naming it; when it comes back it 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -167,13 +168,15 @@ class Parts:
             node.processes = facts.processes
         if facts.tasks is not None:
             node.tasks = facts.tasks
-        about = {
-            self._share((scope, name), (scope, name)): self._share(tuple(words.items()), words)
-            for scope, found in facts.devices.items()
-            for name, words in found.about.items()
-        }
+        said = {scope: found.about for scope, found in facts.devices.items() if found.about}
         gpu_words = {id_: _in_order(words, node) for id_, words in facts.gpu_words.items()}
-        node.hears(facts.group, Told(about, facts.words, gpu_words, facts.notes))
+        told = Told(said, facts.words, gpu_words, facts.notes)
+        if node.told.get(facts.group) != told:
+            shared = {
+                scope: {name: self._share(tuple(words.items()), words) for name, words in about.items()}
+                for scope, about in said.items()
+            }
+            node.hears(facts.group, replace(told, about=shared))
 
     def _share(self, key: tuple[object, ...], value: Any) -> Any:
         """Return the value of that key which another node has, if one has it, else this one."""
