@@ -27,10 +27,10 @@ _DATA = re.compile(
 """What holds data; the rest is of the kernel, or read-only by its nature."""
 _NOT_DATA = frozenset(
     {"fuse.lxcfs", "fuse.portal", "fuse.gvfsd-fuse", "fuse.snapfuse", "fuse.squashfuse", "fuse.squashfuse_ll"}
-    | {"fuse.fuse-overlayfs"}
+    | {"fuse.fuse-overlayfs", "fuse.sshfs", "fuse.encfs", "fuse.gocryptfs"}
 )
-"""Views of something else."""
-_PASSING = ("/var/lib/kubelet/", "/run/", "/var/run/", "/var/snap/", "/snap/", "/proc/", "/sys/")
+"""Views of something else, and what a user mounts for himself."""
+_PASSING = ("/var/lib/kubelet/", "/run/", "/var/run/", "/var/snap/", "/snap/", "/tmp/", "/proc/", "/sys/")  # noqa: S108
 """What is mounted here comes and goes with pods and sessions."""
 _OF_CONTAINERS = ("/var/lib/docker/", "/var/lib/containers/", "/var/lib/containerd/")
 """What is mounted here is a part of what is mounted elsewhere, unless it is the root of a device."""
