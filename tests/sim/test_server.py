@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import socket
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -14,10 +15,12 @@ import pytest
 from stethoscope.clock import SystemClock
 from stethoscope.errors import UsageError
 from stethoscope.model import wire
+from stethoscope.parse.parts import read_part
 from stethoscope.sim import fleetfile
 from stethoscope.sim import server as sim_server
 from stethoscope.sim.server import FleetServer, Node
 from stethoscope.specs.fleet import read_fleet
+from tests.sim.watching import groups
 from tests.sim.worlds import twin
 
 if TYPE_CHECKING:
@@ -113,6 +116,33 @@ async def test_the_control_line_asks_for_frames_runs_probes_and_stops() -> None:
         assert line.why == "stop"
         await process.wait()
         assert process.exit_status == 0
+
+
+async def test_the_watch_line_brings_every_group_once_and_full_brings_them_again() -> None:
+    names = [group["name"] for group in groups()]
+    async with _fleet() as server, _client(server, 1) as connection:
+        process = await _start(connection)
+        process.stdin.write(json.dumps({"do": "watch", "groups": groups()}).encode() + b"\n")
+        for _ in range(2):
+            seen: list[str] = []
+            while len(seen) < len(names):
+                line = await _line(process)
+                if isinstance(line, wire.Part):
+                    assert read_part(line).group == line.name
+                    seen.append(line.name)
+            assert seen == names
+            process.stdin.write(b'{"do":"full"}\n')
+
+
+async def test_an_on_demand_probe_is_answered_at_the_end_of_its_script_and_one_that_hangs_is_not() -> None:
+    event = "at: 0s, fault: driver_hung, where: gpu-002"
+    async with _fleet(event, start_at_s=5.0) as server, _client(server, 1) as connection:
+        command = "exec sh -c '...' stethoscope-probe {} 10 -"
+        answer = await connection.run(command.format("ibstat"), input="script")
+        assert (answer.exit_status, str(answer.stdout).count("State: Active")) == (0, 8)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(connection.run(command.format("nvidia_smi_topo"), input="script"), 0.5)
+        assert (await connection.run("true")).exit_status == 0
 
 
 async def test_the_end_of_input_ends_the_probe() -> None:

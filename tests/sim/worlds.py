@@ -19,7 +19,7 @@ id: test
 title: A test
 seed: {seed}
 duration: 30m
-fleet: {{nodes: {nodes}, gpus_per_node: 8, gpu: {gpu}, nodes_per_pod: 4}}
+fleet: {{nodes: {nodes}, gpus_per_node: 8, gpu: {gpu}, nodes_per_pod: 4, driver: "{driver}"}}
 jobs:
   - id: "7"
     nodes: {job_nodes}
@@ -36,6 +36,7 @@ def scenario(
     seed: int = 5,
     nodes: int = 6,
     gpu: str = "H100-SXM5-80GB",
+    driver: str = "550.90.07",
     job_nodes: str = "gpu-[001-005]",
     step_time_s: float = 1.0,
     shares: str = "{compute: 0.62, comm: 0.25, data: 0.05, other: 0.08}",
@@ -47,6 +48,7 @@ def scenario(
         seed=seed,
         nodes=nodes,
         gpu=gpu,
+        driver=driver,
         job_nodes=job_nodes,
         step_time_s=step_time_s,
         shares=shares,

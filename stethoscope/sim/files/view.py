@@ -29,6 +29,7 @@ class View:
     ) -> None:
         """Keep what files are written from."""
         self._drawn = drawn
+        self._totals: dict[str, list[int]] = {}
         self.twin = twin
         self.node = node
         self.readings = readings
@@ -67,9 +68,11 @@ class View:
 
     def total(self, metric: str) -> list[int]:
         """Return the totals of a counter on this node's GPUs, ports or disks."""
-        row = self.twin.total(metric, self.readings.t_s)[self.node]
-        totals: int | list[int] = row.tolist()
-        return totals if isinstance(totals, list) else [totals]
+        known = self._totals.get(metric)
+        if known is None:
+            row: int | list[int] = self.twin.total(metric, self.readings.t_s)[self.node].tolist()
+            known = self._totals[metric] = row if isinstance(row, list) else [row]
+        return known
 
     @cached_property
     def loading_s(self) -> float:
