@@ -3,7 +3,6 @@ without some device, is not at fault as long as its like are the same."""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,9 +12,9 @@ import numpy.typing as npt
 from stethoscope.model.metric import Reason, Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from stethoscope.model.fleet import FleetSnapshot, Node
+    from stethoscope.model.fleet import FleetSnapshot, Floats, Node
 
 LEAST = 3
 """Fewer values than this say nothing about what is usual."""
@@ -41,14 +40,24 @@ class Expected:
         return f"{self.agree:,} of {self.among:,} {self.whose}" if self.agree else self.whose
 
 
-def majority(values: Iterable[float], whose: str) -> Expected | None:
+def majorities(values: Floats, whose: str) -> list[Expected | None]:
+    """Return for each column of `values` (NaN for none) the value that more than half of at least LEAST have, None
+    where there is none."""
+    if len(values) < LEAST:
+        return [None] * values.shape[1]
+    among = (~np.isnan(values)).sum(axis=0)
+    # What more than half have stands in the middle of the ordered values, which have NaN at their end.
+    middle = np.take_along_axis(np.sort(values, axis=0), np.maximum(0, (among - 1) // 2)[None, :], axis=0)[0]
+    agree = (values == middle).sum(axis=0)
+    return [
+        Expected(float(value), int(same), int(all_), whose) if all_ >= LEAST and 2 * same > all_ else None
+        for value, same, all_ in zip(middle, agree, among, strict=True)
+    ]
+
+
+def majority(values: Sequence[float] | Floats, whose: str) -> Expected | None:
     """Return the value that more than half of at least LEAST have, None when there is none."""
-    known = Counter(value for value in values if not np.isnan(value))
-    among = known.total()
-    if among < LEAST:
-        return None
-    value, agree = known.most_common(1)[0]
-    return Expected(float(value), agree, among, whose) if 2 * agree > among else None
+    return majorities(np.array(values, dtype=np.float64).reshape(-1, 1), whose)[0]
 
 
 def kind_of(node: Node) -> str:
@@ -91,14 +100,14 @@ def expected_values(snapshot: FleetSnapshot, node: Node, scope: Scope, metric: s
         return [None] * len(part)
     column = table.index[metric]
     values = np.where(table.reasons[column] == Reason.PRESENT, table.values[column], np.nan)
-    elsewhere = values[same_places(snapshot, node, scope)]
-    here = values[part.start : part.stop]
-    sorts = _sorts(node, scope, len(part))
-    return [
-        majority(elsewhere[:, position], "nodes like this")
-        or majority(here[[at for at, sort in enumerate(sorts) if sort == sorts[position]]], "devices here")
-        for position in range(len(part))
-    ]
+    found = majorities(values[same_places(snapshot, node, scope)], "nodes like this")
+    if None not in found:
+        return found
+    here, sorts = values[part.start : part.stop], _sorts(node, scope, len(part))
+    alike: dict[object, Expected | None] = {}
+    for sort in dict.fromkeys(sorts):
+        alike[sort] = majority(here[[at for at, other in enumerate(sorts) if other == sort]], "devices here")
+    return [one or alike[sort] for one, sort in zip(found, sorts, strict=True)]
 
 
 def _sorts(node: Node, scope: Scope, count: int) -> Sequence[object]:
@@ -119,7 +128,7 @@ def expected_count(snapshot: FleetSnapshot, node: Node, scope: Scope) -> Expecte
     have; None when nobody knows."""
     if scope is Scope.GPU and node.expected_gpus is not None:
         return Expected(float(node.expected_gpus), whose="fleet file")
-    return majority((float(len(snapshot.rows(other, scope))) for other in like(snapshot, node)), "nodes like this")
+    return majority([float(len(snapshot.rows(other, scope))) for other in like(snapshot, node)], "nodes like this")
 
 
 def peer_rows(snapshot: FleetSnapshot, node: Node, scope: Scope, position: int) -> Rows:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.screen import Screen
 
 from stethoscope.analysis.drift import drift
+from stethoscope.analysis.history import MANY_NODES
 from stethoscope.ui.bindings import bindings_of
 from stethoscope.ui.keys import footer_of
 from stethoscope.ui.present.drift import drift_lines, drift_title
 from stethoscope.ui.present.frame import footer, position, rule
+from stethoscope.ui.present.spans import Span, Tone, plain
 from stethoscope.ui.widgets.rows import Lines, RowsView
 
 if TYPE_CHECKING:
@@ -24,15 +26,15 @@ if TYPE_CHECKING:
     from stethoscope.ui.present.drift import Line
     from stethoscope.ui.present.spans import Row
 
-COMPARE_S = 3.0
-"""What is compared is read every minute or more rarely; thousands of nodes take a tenth of a second."""
+COMPARE_S, COMPARE_MANY_S = 3.0, 15.0
+"""What is compared is read once a minute or more rarely, and 2,000 nodes take more than a tenth of a second."""
 
 
 class DriftScreen(Screen[None]):
     """A line for everything that is compared, and below it those who differ."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("drift", moves=True)
-    AUTO_FOCUS = "RowsView"
+    AUTO_FOCUS = ""
     part = "drift"
 
     def __init__(self, console: StethoscopeApp) -> None:
@@ -56,6 +58,8 @@ class DriftScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Draw what needs no data."""
+        # The keys move the cursor here, and the lines only where they must.
+        self.query_one(RowsView).can_focus = False
         self._frame()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -73,7 +77,8 @@ class DriftScreen(Screen[None]):
     def show_snapshot(self, snapshot: FleetSnapshot, now_mono: float, now_wall: float) -> None:
         """Take the state of this moment, and compare it now and then."""
         self._now_wall = now_wall
-        if self._table is None or not 0 <= now_mono - self._compared_mono < COMPARE_S:
+        every_s = COMPARE_S if len(snapshot.nodes) <= MANY_NODES else COMPARE_MANY_S
+        if self._table is None or not 0 <= now_mono - self._compared_mono < every_s:
             self._snapshot, self._table, self._compared_mono = snapshot, drift(snapshot), now_mono
         self._draw()
 
@@ -96,7 +101,7 @@ class DriftScreen(Screen[None]):
 
     def _row(self, number: int) -> Row:
         row = self._lines[number].row
-        return tuple(span._replace(selected=True) for span in row) if number == self._chosen else row
+        return (Span(plain(row), Tone.PLAIN, selected=True),) if number == self._chosen else row
 
     def _draw_position(self) -> None:
         view, glyphs = self.query_one(RowsView), self._owner.glyphs

@@ -54,6 +54,7 @@ class NodeScreen(Screen[None]):
         self._opened: dict[str, bool] = {}
         self._stand: Stand | None = None
         self._x: int | None = None
+        self._shown: object = None
         self._moved = False
         """The cursor was moved; before that it follows the first thing that is wrong."""
         self.paused = False
@@ -103,9 +104,14 @@ class NodeScreen(Screen[None]):
         """Take the state of this moment."""
         if self.paused and self._snapshot is not None:
             return
+        # What has not changed is drawn once a second, so that ages grow.
+        node = snapshot.nodes[snapshot.by_name[self._node_name]] if self._node_name in snapshot.by_name else None
+        shown = (node and (node.version, node.link), snapshot.findings, int(now_mono))
         self._snapshot = snapshot
         self._now = (now_mono, now_wall)
-        self._draw()
+        if shown != self._shown:
+            self._shown = shown
+            self._draw()
 
     def _draw(self) -> None:
         snapshot = self._snapshot

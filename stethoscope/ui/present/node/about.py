@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _WORDS = {
     "driver_version": "driver", "cuda_version": "CUDA", "nccl_version": "NCCL", "kernel": "kernel", "os": "system",
     "product": "machine", "bios": "BIOS", "bmc_firmware": "BMC", "ib_fw_version": "IB firmware", "ib_board": "IB board",
-    "mlx5_driver": "mlx5 driver", "cpu_governor": "governor", "numa_balancing": "NUMA", "memlock": "memlock",
+    "mlx5_driver": "mlx5 driver", "cpu_governor": "governor", "numa_balancing": "NUMA balance", "memlock": "memlock",
     "transparent_hugepage": "huge pages", "clocksource": "clocksource", "mtu": "MTU", "cuda_toolkit": "CUDA toolkit",
     "time_source": "time source", "cmdline": "boot line",
 }  # fmt: skip
@@ -74,8 +74,13 @@ def _identity_body(view: View) -> list[Line]:
         lines.append(text_line(view, "identity", f"ib/{port.device}", text))
     for (scope, name), about in sorted(node.about.items()):
         if scope is Scope.DISK:
-            lines.append(text_line(view, "identity", name, "  ".join(word for word in about.values() if word)))
+            lines.append(text_line(view, "identity", name, _disk_words(about)))
     return lines
+
+
+def _disk_words(about: Mapping[str, str]) -> str:
+    rotating = "rotating" if about.get("rotational") == "yes" else ""
+    return "  ".join(word for name, word in (*about.items(), ("", rotating)) if word and name != "rotational")
 
 
 def _ordered(words: Mapping[str, str]) -> list[tuple[str, str]]:

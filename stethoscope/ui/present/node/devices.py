@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _SHORT = {
     "nvlink_crc_errors": "CRC errors", "nvlink_effective_errors": "effective", "nvlink_symbol_errors": "symbol",
 }  # fmt: skip
+_BRIDGE = "pcieport"
 _PCIE_NOW = ("pcie_link_width", "pcie_link_speed")
 ACTIVE, UP = 4.0, 6.0
 """Codes of a port that is active and of an interface that is up."""
@@ -213,7 +214,15 @@ def pcie(view: View, level: int) -> Section:
 
 
 def _pcie_body(view: View) -> list[Line]:
-    devices = range(len(view.snapshot.rows(view.node, Scope.PCIE)))
+    names = view.node.devices[Scope.PCIE]
+    levels = view.levels(Scope.PCIE)
+    bridges = [
+        at
+        for at, name in enumerate(names)
+        if view.node.about.get((Scope.PCIE, name), {}).get("driver") == _BRIDGE and levels[at] <= Level.MISSING
+    ]
+    hidden = set() if view.all_open else set(bridges)
+    devices = [at for at in range(len(names)) if at not in hidden]
     columns = [
         Column("pcie_link_speed", 10, "now"), Column("pcie_link_width", 5, ""),
         Column("pcie_max_link_speed", 10, "most"), Column("pcie_max_link_width", 5, ""),
@@ -232,7 +241,10 @@ def _pcie_body(view: View) -> list[Line]:
         )
         return joined(view, [what_is_at(view, name), should])
 
-    return device_rows(view, "pcie", Scope.PCIE, devices, columns, head="address", name_cells=13, note=note)
+    lines = device_rows(view, "pcie", Scope.PCIE, devices, columns, head="address", name_cells=13, note=note)
+    if hidden:
+        lines.append((Piece(f"   and {len(hidden)} bridges with nothing wrong", Tone.NORMAL),))
+    return lines
 
 
 def what_is_at(view: View, address: str) -> str:

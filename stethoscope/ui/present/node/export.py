@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stethoscope.clock import iso
 from stethoscope.model.metric import REASON_WORDS, Kind, Missing, Scope
 from stethoscope.ui.present.assess import peers_median
-from stethoscope.ui.present.node.judge import COMPARED, MAXIMA, beyond, expectation, marks_of
+from stethoscope.ui.present.node.judge import COMPARED, MAXIMA, expectation, judge
 from stethoscope.ui.present.numbers import shown, words
 from stethoscope.ui.present.spans import WORDS, Level
 
@@ -21,7 +21,8 @@ SCHEMA = "stethoscope.node/1"
 
 def node_json(view: View) -> dict[str, Any]:
     """Return the node in the form of `stethoscope.node/1`."""
-    view = replace(view, marks=marks_of(view))
+    beyond, marks = judge(view)
+    view = replace(view, marks=marks)
     snapshot, node = view.snapshot, view.node
     place = snapshot.place
     return {
@@ -44,7 +45,7 @@ def node_json(view: View) -> dict[str, Any]:
                 "summary": one.words,
                 "expected": one.should or None,
             }
-            for one in beyond(view)
+            for one in beyond
         ],
         "notes": dict(node.notes),
         "words": dict(node.words),
@@ -102,7 +103,7 @@ def _values(view: View, scope: Scope, at: int) -> dict[str, Any]:
 
 
 def _value(view: View, metric: Metric, at: int, row: int) -> dict[str, Any]:
-    """Return one value: null with a reason, or a number in its unit (of a counter: its rate), its word and its level."""
+    """Return one value: null with a reason, or a number in its unit (of a counter: its rate), its word, its level."""
     snapshot, scope = view.snapshot, metric.scope
     table = snapshot.tables[scope]
     value = table.get(metric.id, row)

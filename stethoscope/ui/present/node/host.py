@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 _CELL = 38
 _TITLE = 26
 LOG_LINES = 40
+_LEADS = {
+    Reason.UNSUPPORTED: "not given: ", Reason.ABSENT: "not given: ", Reason.WAITING: "waiting: ",
+    Reason.ONE_READING: "one reading so far: ",
+}  # fmt: skip
 _UNLIMITED_KIB = 2.0**50
 _IN_TITLE = ("node_reachable", "node_data_age")
 """What the top line says already."""
@@ -48,7 +52,7 @@ def host(view: View, level: int) -> Section:
 def _host_body(view: View) -> list[Line]:
     table, node = view.snapshot.tables[Scope.NODE], view.node
     entries: list[tuple[int, Line]] = []
-    quiet: dict[str, list[Piece]] = {"0: ": [], "not given: ": [], "waiting: ": []}
+    quiet: dict[str, list[Piece]] = {lead: [] for lead in ("0: ", *_LEADS.values())}
     for name, metric in view.snapshot.catalogue.items():
         if (
             name not in table.index
@@ -60,9 +64,8 @@ def _host_body(view: View) -> list[Line]:
         value = table.get(name, node.index)
         spot = Spot("host", Scope.NODE, name, 0)
         still = metric.kind is Kind.COUNTER and not _moved(view, metric)
-        if isinstance(value, Missing) and value.reason in (Reason.UNSUPPORTED, Reason.WAITING, Reason.ABSENT):
-            lead = "waiting: " if value.reason is Reason.WAITING else "not given: "
-            quiet[lead].append(Piece(title_in_text(metric.title), Tone.NORMAL, spot))
+        if isinstance(value, Missing) and value.reason in _LEADS:
+            quiet[_LEADS[value.reason]].append(Piece(title_in_text(metric.title), Tone.NORMAL, spot))
         elif (
             not isinstance(value, Missing)
             and value == 0

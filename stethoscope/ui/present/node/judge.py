@@ -72,26 +72,37 @@ def section_of(metric: Metric) -> str:
     return _OTHER_SECTIONS.get(metric.id, SECTIONS[metric.scope])
 
 
-def beyond(view: View) -> list[Beyond]:
-    """Return what is not as it should be on the node, the worst first."""
+def judge(view: View) -> tuple[list[Beyond], Marks]:
+    """Return what is not as it should be on the node, the worst first, and the level of each value that is below what
+    comparable devices have: metrics have no limit for that."""
+    low = _all_low(view)
     found: list[Beyond] = []
+    for (scope, name), (wrong, level, should) in low.items():
+        if wrong:
+            levels = np.full(len(view.snapshot.rows(view.node, scope)), level)
+            found += _said(view, view.snapshot.catalogue[name], wrong, levels, should)
     for scope in SECTIONS:
         if scope is Scope.NODE or len(view.snapshot.rows(view.node, scope)):
             found += _of_scope(view, scope)
         if scope in _COUNTED:
             found += _missing_devices(view, scope)
-    return sorted(found, key=lambda one: -one.level)
+    marks = {(scope, name, at): level for (scope, name), (wrong, level, _) in low.items() for at in wrong}
+    return sorted(found, key=lambda one: -one.level), marks
 
 
-def marks_of(view: View) -> Marks:
-    """Return the level of each value that is below what comparable devices have: metrics have no limit for that."""
-    marks: Marks = {}
-    for scope, metrics in COMPARED.items():
-        for name in metrics if len(view.snapshot.rows(view.node, scope)) else ():
-            if name in view.snapshot.tables[scope].index:
-                wrong, level, _ = _low(view, scope, view.snapshot.catalogue[name])
-                marks.update({(scope, name, at): level for at in wrong})
-    return marks
+_Low = tuple[list[int], int, str]
+"""Devices that have less than comparable ones, the level of that, and what they should have."""
+
+
+def _all_low(view: View) -> dict[tuple[Scope, str], _Low]:
+    tables = view.snapshot.tables
+    return {
+        (scope, name): _low(view, scope, view.snapshot.catalogue[name])
+        for scope, metrics in COMPARED.items()
+        if len(view.snapshot.rows(view.node, scope))
+        for name in metrics
+        if name in tables[scope].index
+    }
 
 
 def finding_levels(view: View) -> dict[str, int]:
@@ -126,9 +137,6 @@ def _of_scope(view: View, scope: Scope) -> list[Beyond]:
         wrong = np.flatnonzero(levels > Level.MISSING)
         if wrong.size:
             found += _said(view, metric, wrong.tolist(), levels, limit_text(metric, int(levels.max())))
-    for name in COMPARED.get(scope, ()):
-        if name in table.index:
-            found += _below(view, scope, snapshot.catalogue[name])
     return found
 
 
@@ -183,13 +191,15 @@ def expectation(view: View, scope: Scope, metric: str, position: int) -> Expecte
     return None
 
 
-def _low(view: View, scope: Scope, metric: Metric) -> tuple[list[int], int, str]:
+def _low(view: View, scope: Scope, metric: Metric) -> _Low:
     """Return the devices that have less than comparable ones, the level of that, and what they should have."""
     table, part = view.snapshot.tables[scope], view.snapshot.rows(view.node, scope)
     column = table.index[metric.id]
     values = table.values[column, part.start : part.stop]
     present = table.reasons[column, part.start : part.stop] == Reason.PRESENT
-    if not present.any():
+    everywhere = table.values[column][table.reasons[column] == Reason.PRESENT]
+    if not present.any() or (metric.id not in MAXIMA and values[present].min() >= everywhere.max()):
+        # Nobody has more: no need to ask what is usual.
         return [], 0, ""
     expected = expected_values(view.snapshot, view.node, scope, metric.id)
     wanted = np.array([np.nan if one is None else one.value for one in expected])
@@ -205,13 +215,6 @@ def _low(view: View, scope: Scope, metric: Metric) -> tuple[list[int], int, str]
     first = expected[wrong[0]]
     aim = value_text(metric, float(wanted[wrong[0]]))
     return wrong, int(level), f"{aim} on {first.source}" if first is not None else f"the device can do {aim}"
-
-
-def _below(view: View, scope: Scope, metric: Metric) -> list[Beyond]:
-    """Return the devices that have less than comparable ones."""
-    wrong, level, should = _low(view, scope, metric)
-    levels = np.full(len(view.snapshot.rows(view.node, scope)), level)
-    return _said(view, metric, wrong, levels, should) if wrong else []
 
 
 def _missing_devices(view: View, scope: Scope) -> list[Beyond]:

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from stethoscope.ui.present.node import about, devices, host
-from stethoscope.ui.present.node.judge import beyond, finding_levels, marks_of
+from stethoscope.ui.present.node.judge import finding_levels, judge
 from stethoscope.ui.present.node.view import (
     Line,
     Piece,
@@ -54,8 +54,8 @@ def node_page(view: View) -> Page:
     """Return the page of a node."""
     wrong: list[Beyond] = []
     if host.has_values(view):
-        wrong = beyond(view)
-        view = replace(view, marks=marks_of(view))
+        wrong, marks = judge(view)
+        view = replace(view, marks=marks)
     lines = head(view, wrong)
     sections = _sections(view, wrong)
     ids = tuple(section.id for section in sections)

@@ -86,24 +86,24 @@ def _sort(view: View, scope: Scope, metrics: list[Metric], lost: np.ndarray) -> 
     for metric in metrics:
         column = table.index[metric.id]
         levels = view.metric_levels(metric)
-        reasons, values = table.reasons[column, rows], table.values[column, rows]
         worst = int(np.where(levels > Level.MISSING, levels, 0)[~lost].max(initial=0))
-        first = Reason(int(reasons[0])) if reasons.size else Reason.LOST
-        if first is not Reason.PRESENT and (reasons == first).all() and worst <= Level.MISSING:
-            out.absent.setdefault(first, []).append(metric)
-        elif worst <= Level.MISSING and (reasons == Reason.PRESENT).all() and (values == values[0]).all():
-            if metric.kind is Kind.COUNTER:
-                # Traffic that stands still is worth a row; an error counter that never moved is not.
-                moved = table.totals[table.counter_index[metric.id], rows].any()
-                (out.shown.append((0, metric, levels)) if moved or values[0] else out.zero.append(metric))
-            elif metric.kind in (Kind.STATE, Kind.INFO):
-                out.same.append(metric)
-            elif values[0] == 0:
-                out.zero.append(metric)
-            else:
-                out.shown.append((0, metric, levels))
-        else:
+        # A device that does not have it says nothing about those that have.
+        having = rows[table.reasons[column, rows] != Reason.UNSUPPORTED]
+        reasons, values = table.reasons[column, having], table.values[column, having]
+        first = Reason(int(reasons[0])) if reasons.size else Reason.UNSUPPORTED if rows.size else Reason.LOST
+        counted = metric.kind is Kind.COUNTER and table.totals[table.counter_index[metric.id], having].any()
+        if worst > Level.MISSING or (reasons != first).any() or (first is Reason.ONE_READING and counted):
             out.shown.append((worst, metric, levels))
+        elif first is not Reason.PRESENT:
+            out.absent.setdefault(first, []).append(metric)
+        elif (values != values[0]).any() or counted:
+            out.shown.append((0, metric, levels))
+        elif values[0] == 0 and metric.kind in (Kind.COUNTER, Kind.GAUGE):
+            out.zero.append(metric)
+        elif metric.kind in (Kind.STATE, Kind.INFO):
+            out.same.append(metric)
+        else:
+            out.shown.append((0, metric, levels))
     out.shown.sort(key=lambda entry: -entry[0])
     return out
 
@@ -131,26 +131,20 @@ def metric_table(
             lines.append(_row(view, section, scope, form, block, (worst, metric, levels), lost, trended))
             if metric.kind is Kind.COUNTER and metric.worse == "high" and metric.unit not in _TIMES:
                 lines.append(_totals(view, section, scope, form, block, metric, lost))
-    alive = next((at for at, gone in enumerate(lost) if not gone), 0)
 
-    def named(metric: Metric, text: str) -> Piece:
-        return Piece(text, Tone.NORMAL, Spot(section, scope, metric.id, alive))
+    def named(metric: Metric, with_value: bool = False) -> Piece:
+        reasons = table.reasons[table.index[metric.id], part.start : part.stop]
+        at = int(np.argmax(reasons == Reason.PRESENT))
+        title = title_in_text(metric.title)
+        text = f"{title} {value_text(metric, table.get(metric.id, part[at]))}" if with_value else title
+        return Piece(text, Tone.NORMAL, Spot(section, scope, metric.id, at))
 
-    if found.same:
-        texts = [
-            named(metric, f"{title_in_text(metric.title)} {value_text(metric, table.get(metric.id, part[alive]))}")
-            for metric in found.same
-        ]
-        lines += flowed(view, "the same in all: " if len(part) > 1 else "", texts)
-    if found.zero:
-        lines += flowed(
-            view, "0 in all: " if len(part) > 1 else "0: ", [named(m, title_in_text(m.title)) for m in found.zero]
-        )
+    lines += flowed(view, "alike: " if len(part) > 1 else "", [named(metric, with_value=True) for metric in found.same])
+    lines += flowed(view, "all 0: " if len(part) > 1 else "0: ", [named(metric) for metric in found.zero])
     for reason, some in sorted(found.absent.items()):
         if reason is not Reason.LOST:
             words = {Reason.UNSUPPORTED: "not given", Reason.ONE_READING: "one reading so far"}
-            lead = f"{words.get(reason, REASON_WORDS[reason])}: "
-            lines += flowed(view, lead, [named(metric, title_in_text(metric.title)) for metric in some])
+            lines += flowed(view, f"{words.get(reason, REASON_WORDS[reason])}: ", [named(metric) for metric in some])
     return lines
 
 
@@ -244,12 +238,14 @@ def _right(text: str, cells: int, tone: Tone, spot: Spot) -> list[Piece]:
 
 
 def _only_total(view: View, scope: Scope, metric: Metric) -> bool:
-    """Tell whether a counter of errors stands still, so that only what it has counted before is worth a row."""
-    if metric.kind is not Kind.COUNTER or metric.worse != "high" or metric.unit in _TIMES:
+    """Tell whether of a counter only what it has counted is worth a row: errors that stand still, or no rate yet."""
+    if metric.kind is not Kind.COUNTER or metric.unit in _TIMES:
         return False
     table, part = view.snapshot.tables[scope], view.snapshot.rows(view.node, scope)
     column = table.index[metric.id]
     present = table.reasons[column, part.start : part.stop] == Reason.PRESENT
+    if metric.worse != "high":
+        return not present.any()
     return not table.values[column, part.start : part.stop][present].any()
 
 
