@@ -100,6 +100,21 @@ async def test_the_cursor_stays_on_its_line_when_others_come() -> None:
         assert "gpu-005" in line(app, "top")
 
 
+async def test_the_cursor_moves_and_the_lines_only_where_they_must() -> None:
+    async with app_on(drifted(gpu_003=OLD, gpu_005=POWER)).run_test(size=(80, 16)) as pilot:
+        app = await ready(pilot)
+        await pilot.press("D")
+        await pilot.pause(0.1)
+        top = visible(app)
+        await pilot.press("down", "down")
+        assert visible(app) == top
+        await pilot.press("pagedown")
+        assert visible(app) != top
+        assert "of" in line(app, "rule-bottom")
+        await pilot.press("pageup", "pageup", "k")
+        assert visible(app) == top
+
+
 @pytest.mark.parametrize("size", [(80, 24), (200, 60), (40, 12)])
 async def test_it_fits_the_terminal(size: tuple[int, int]) -> None:
     words = {"driver_version": "x" * 300, "cmdline": " ".join(f"option{number}=1" for number in range(99))}

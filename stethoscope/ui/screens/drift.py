@@ -101,7 +101,11 @@ class DriftScreen(Screen[None]):
 
     def _row(self, number: int) -> Row:
         row = self._lines[number].row
-        return (Span(plain(row), Tone.PLAIN, selected=True),) if number == self._chosen else row
+        if number != self._chosen:
+            return row
+        text = plain(row)
+        words = text.lstrip()
+        return (Span(" " * (len(text) - len(words))), Span(words, Tone.PLAIN, selected=True))
 
     def _draw_position(self) -> None:
         view, glyphs = self.query_one(RowsView), self._owner.glyphs
