@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 _TRACKING_FIELDS = 14
 _UNSYNCHRONISED = "Not synchronised"
 _PEER_COLUMNS = 10
+_ITSELF, _ITSELF_NTPD = "7F7F0101", ".LOCL."
+"""Reference of a daemon that follows the clock that it keeps, because it has no other."""
 
 
 class _Clock(NamedTuple):
@@ -55,7 +57,7 @@ def _chrony(part: wire.Part) -> _Clock | None:
     if len(fields) < _TRACKING_FIELDS:
         return None
     leap, correction = fields[13].strip(), real(fields[4])
-    if leap == _UNSYNCHRONISED:
+    if leap == _UNSYNCHRONISED or fields[0].strip() == _ITSELF:
         return _Clock(UNSUPPORTED, 0, "chrony")
     return _Clock(ERROR if correction is None else -correction, 1, "chrony")
 
@@ -69,7 +71,7 @@ def _ntpd(part: wire.Part) -> _Clock | None:
     if not peers:
         return None
     for entry in peers:
-        if entry[0] in "*o":
+        if entry[0] in "*o" and _ITSELF_NTPD not in entry:
             offset_ms = real(entry.split()[8])
             return _Clock(ERROR if offset_ms is None else -offset_ms / 1000, 1, "ntpd")
     return _Clock(UNSUPPORTED, 0, "ntpd")

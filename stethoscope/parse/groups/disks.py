@@ -23,6 +23,8 @@ _COLUMNS = 11
 """Columns behind the name that every kernel has; later ones count discards and flushes."""
 _SENSOR = "/temp1_input"
 _TEMPERATURE = re.compile(r"/sys/block/(nvme[^/]+)/device/(?:device/hwmon/)?hwmon\d*/temp1_input")
+_RUNNING = frozenset({"clean", "active", "active-idle", "write-pending"})
+"""States of a software RAID that follow each other all the time."""
 _DESCRIPTIONS = (
     "device/model", "device/firmware_rev", "device/rev", "device/state", "size", "queue/rotational",
     "md/level", "md/array_state", "md/degraded",
@@ -109,7 +111,7 @@ def _described(
         "firmware": firmware.strip() or revision.strip(),
         "size": size(count * _SECTOR) if count and count > 0 else "",
         "rotational": {"0": "no", "1": "yes"}.get(rotational.strip(), ""),
-        "state": state.strip() or array.strip(),
+        "state": state.strip() or ("running" if array.strip() in _RUNNING else array.strip()),
         "raid": raid.strip(),
         "degraded": f"{degraded} missing" if degraded else "",
     }

@@ -27,6 +27,13 @@ def test_chrony_without_a_source_has_no_offset() -> None:
     assert said.node == {"clock_offset": "unsupported", "clock_synchronised": 0}
 
 
+def test_a_daemon_that_follows_itself_is_not_synchronised() -> None:
+    chrony = SLOW.replace("0A000001,10.0.0.1", "7F7F0101,") + "Normal\n"
+    ntpd = NTPQ.format(offset="0.000").replace(".GPS.", ".LOCL.")
+    for ran in ({"chrony": wire.Ran(out=chrony)}, {"ntpq": wire.Ran(out=ntpd)}):
+        assert facts("clock", ran=ran).node == {"clock_offset": "unsupported", "clock_synchronised": 0}
+
+
 @pytest.mark.parametrize(("offset", "expected"), [("+2.500", -0.0025), ("-12.000", 0.012), ("x", "error")])
 def test_ntpd_says_milliseconds_that_the_peer_is_ahead(offset: str, expected: float | str) -> None:
     said = facts("clock", ran={"ntpq": wire.Ran(out=NTPQ.format(offset=offset))})

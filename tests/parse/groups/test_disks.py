@@ -75,10 +75,15 @@ def test_a_raid_says_its_state_and_what_is_missing() -> None:
         "/sys/block/md5/md/degraded": "1\n",
     }
     assert only(facts("disks", files), Scope.DISK).about["md5"] == {
-        "state": "clean",
+        "state": "running",
         "raid": "raid5",
         "degraded": "1 missing",
     }
+
+
+def test_a_raid_that_does_not_run_says_so() -> None:
+    files = {"/proc/diskstats": f" 9 5 md5 {COLUMNS}\n", "/sys/block/md5/md/array_state": "readonly\n"}
+    assert only(facts("disks", files), Scope.DISK).about["md5"] == {"state": "readonly"}
 
 
 def test_a_drive_without_a_medium_is_none_but_a_dead_disk_is() -> None:
