@@ -7,6 +7,7 @@ import glob
 import os
 import re
 import socket
+import time
 
 import commands
 import files
@@ -14,6 +15,9 @@ import files
 MOST_READ = 1048576
 MOST_KEPT = 262144
 MOST_TASKS = 500
+TASKS_SHARE = 0.00015
+"""Looking for processes takes no larger share of the time than this, unless it were done less often than TASKS_S."""
+TASKS_S = 120.0
 
 users = {}
 counted = {}
@@ -142,28 +146,39 @@ def user_of(uid):
 
 
 def tasks(path, _):
-    """Return the processes in state D or Z, without those of the kernel itself."""
+    """Return the processes in state D or Z, without those of the kernel itself. Where there are so many that looking at
+    all takes long, what was found stays true for up to two minutes."""
+    began = time.monotonic()
+    if path in known and began < known[path][0]:
+        return known[path][1]
     rounds[0] += 1
     if rounds[0] % 10 == 0:
         kernel_threads.clear()
     found = []
-    for pid in os.listdir(files.ROOT + path):
-        if not pid.isdigit() or pid in kernel_threads:
+    start = files.ROOT + path + "/"
+    for pid in os.listdir(start):
+        if pid in kernel_threads or not pid.isdigit():
             continue
-        place = "%s/%s/" % (path, pid)
         try:
-            before, _, after = files.read_file(place + "stat").rpartition(b")")
-            state, parent = after.split(None, 2)[:2]
-            if b"2" in (parent, pid.encode()):
+            descriptor = os.open(start + pid + "/stat", os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                content = os.read(descriptor, 512)
+            finally:
+                os.close(descriptor)
+            # What stands in brackets may have brackets itself.
+            end = content.rindex(b")")
+            if content[end + 4 : end + 6] == b"2 " or pid == "2":
                 kernel_threads.add(pid)
-            elif state in (b"D", b"Z") and len(found) < MOST_TASKS:
-                name = " ".join(files.as_text(before.partition(b"(")[2]).split())
-                user = user_of(os.stat(files.ROOT + place).st_uid)
-                words = (pid, state.decode(), parent.decode(), user, name, files.read_text(place + "wchan"))
-                found.append("\t".join(words) + "\n")
+            elif content[end + 2 : end + 3] in (b"D", b"Z") and len(found) < MOST_TASKS:
+                name = " ".join(files.as_text(content[:end].partition(b"(")[2]).split())
+                user = user_of(os.stat(start + pid).st_uid)
+                words = files.as_text(content[end + 2 :]).split(None, 2)
+                found.append("\t".join((pid, *words[:2], user, name, files.read_text(path + "/%s/wchan" % pid))) + "\n")
         except (OSError, ValueError):
             continue
-    return "".join(found)
+    now = time.monotonic()
+    known[path] = now + min(TASKS_S, (now - began) / TASKS_SHARE), "".join(found)
+    return known[path][1]
 
 
 FILTERS = {

@@ -362,11 +362,31 @@ def test_tasks_leave_the_kernels_own_threads_out(
     tree.put("proc/34/nothing", "")
     assert keep.tasks("/proc", None) == "31\tZ\t1\twho\tevil name\t\n"
     assert keep.kernel_threads == {"2", "30"}
-    read = []
-    real = keep.files.read_file
-    monkeypatch.setattr(keep.files, "read_file", lambda path, *most: read.append(path) or real(path, *most))
+    # Theirs are not read again.
+    tree.put("proc/30/stat", "30 (other) D 1 0")
+    monkeypatch.setattr(keep, "known", {})
     assert keep.tasks("/proc", None) == "31\tZ\t1\twho\tevil name\t\n"
-    assert "/proc/30/stat" not in read
+
+
+def test_looking_for_tasks_takes_a_bounded_share_of_the_time(
+    part: Callable[[str], Any], tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep = part("keep")
+    monkeypatch.setattr(keep, "users", {os.getuid(): "who"})
+    monkeypatch.setattr(keep, "known", {})
+    tree.put("proc/31/stat", "31 (a) Z 1 0")
+    now = iter([100.0, 100.003, 119.9, 120.1, 121.0, 150.0, 240.9, 241.1, 241.2])
+    monkeypatch.setattr(keep.time, "monotonic", lambda: next(now))
+    found = keep.tasks("/proc", None)
+    assert found == "31\tZ\t1\twho\ta\t\n"
+    tree.put("proc/31/stat", "31 (a) S 1 0")
+    # 3 ms of work for 20 s; later 0.9 s, which is once in two minutes.
+    assert keep.tasks("/proc", None) == found
+    assert keep.tasks("/proc", None) == ""
+    tree.put("proc/31/stat", "31 (a) D 1 0")
+    assert keep.tasks("/proc", None) == ""
+    assert keep.tasks("/proc", None) == ""
+    assert keep.tasks("/proc", None) == "31\tD\t1\twho\ta\t\n"
 
 
 def test_statistics_of_interfaces(part: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,8 +140,9 @@ class Tree:
             tree.pci_device("nvidia", f"0001:{0x10 + number:02x}:00.0")
         for number in range(10):
             tree.pci_device("mlx5_core", f"0002:{0x10 + number:02x}:00.0")
-            tree.port(f"mlx5_{20 + number}", layer="Ethernet", pci=f"0003:{0x10 + number:02x}:00.0")
-            tree.put(f"sys/class/infiniband/mlx5_{20 + number}/fw_ver", "28.39.3004\n")
+            if number > 2:
+                tree.port(f"mlx5_{20 + number}", layer="Ethernet", pci=f"0003:{0x10 + number:02x}:00.0")
+                tree.put(f"sys/class/infiniband/mlx5_{20 + number}/fw_ver", "28.39.3004\n")
         for number in range(10):
             tree.pci_device("nvme", f"0004:{0x10 + number:02x}:00.0")
             for name, text in (("model", "SSD 7.68TB\n"), ("firmware_rev", "1.2.3\n"), ("state", "live\n")):
