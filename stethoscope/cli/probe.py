@@ -101,9 +101,7 @@ def run(
     elif dry_run:
         _print(preview_rows(result.preview, _width(), UNICODE), ascii_only=ascii_only)
     else:
-        from stethoscope.clock import SystemClock
-
-        _print(run_rows(result, SystemClock().wall(), _width(), UNICODE), ascii_only=ascii_only)
+        _print(run_rows(result, _width(), UNICODE), ascii_only=ascii_only)
     return exit_code(result, dry_run=dry_run)
 
 

@@ -197,7 +197,6 @@ KEYS: tuple[Key, ...] = (
         "run anyway",
         "Run what is refused because a GPU is busy, after asking once more; the journal says so.",
         ("preview",),
-        footer=True,
     ),
     Key(
         "probe.copy",

@@ -6,7 +6,7 @@ import re
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from stethoscope.clock import duration, hms
+from stethoscope.clock import hms
 from stethoscope.model.ids import fold
 from stethoscope.model.metric import REASON_WORDS, Missing
 from stethoscope.session.ondemand import Status, result_json
@@ -155,13 +155,12 @@ def value_words(item: Item) -> str:
     return f"{text} {item.unit}".rstrip()
 
 
-def result_rows(result: Result, now_wall: float, cells: int, glyphs: Glyphs, *, raw: bool = True) -> list[Row]:
+def result_rows(result: Result, cells: int, glyphs: Glyphs, *, raw: bool = True) -> list[Row]:
     """Return a result: how it went, what is wrong first, then every value, then what the tool printed."""
     is_fine = result.status is Status.OK
     tone = Tone.QUIET if is_fine else level_tone(Level.WARNING)
     sign = glyphs.level(Level.NORMAL if is_fine else Level.WARNING)
-    age = duration(max(0.0, now_wall - result.at))
-    head = f"{hms(result.at)} UTC, {age} ago, took {number(result.seconds)} s"
+    head = f"{hms(result.at)} UTC, took {number(result.seconds)} s"
     rows: list[Row] = [
         (
             Span(f" {sign} ", tone),
@@ -279,7 +278,7 @@ def summary_rows(results: Sequence[Result], glyphs: Glyphs) -> list[Row]:
     return rows
 
 
-def run_rows(run: ProbeRun, now_wall: float, cells: int, glyphs: Glyphs) -> list[Row]:
+def run_rows(run: ProbeRun, cells: int, glyphs: Glyphs) -> list[Row]:
     """Return what `probe run` prints: the results, one after the other, and how they went where there are many."""
     rows: list[Row] = []
     if len(run.results) > 1:
@@ -288,7 +287,7 @@ def run_rows(run: ProbeRun, now_wall: float, cells: int, glyphs: Glyphs) -> list
         if len(run.results) == 1 or result.sections:
             if rows:
                 rows.append(())
-            rows += result_rows(result, now_wall, cells, glyphs)
+            rows += result_rows(result, cells, glyphs)
     return rows
 
 

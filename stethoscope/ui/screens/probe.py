@@ -73,7 +73,7 @@ def offer(console: StethoscopeApp, node: str, under_cursor: str = "") -> None:
 
 
 def _explained(probe: OnDemand) -> str:
-    return f"{probe.title} ({aimed(probe)}; {cost(probe)})"
+    return f"{cost(probe)} · {probe.title}, of {aimed(probe)}"
 
 
 def _called(result: Result) -> str:
@@ -105,7 +105,8 @@ def aim(console: StethoscopeApp, runs: OnDemandRuns, probe: OnDemand, node: str,
         show(every[0].place if every else node)
         return
     whole = "the whole node" if probe.whole else f"all {len(every)}, one after the other"
-    choices = [(whole, node, node), *((" ".join(one.arguments), one.place, one.place) for one in every)]
+    choices = [(whole, node, node)]
+    choices += [(one.place.removeprefix(f"{node}/"), " ".join(one.arguments), one.place) for one in every]
     if under_cursor and _fits(runs, probe, under_cursor):
         choices.insert(0, ("what the cursor stands on", under_cursor, under_cursor))
     console.choose(f"{probe.id} on {node}", choices, show)
@@ -189,7 +190,9 @@ class ProbePreviewScreen(_RowsScreen):
             Span(f" {self.preview.probe.id}", Tone.TITLE),
             Span(f"  {self.preview.probe.title} on {self._node_name}", Tone.QUIET),
         )
-        return spread(left, (Span("nothing runs yet ", Tone.QUIET),), cells)
+        can_force = any(step.refusal is not None and step.refusal.can_force for step in self.preview.steps)
+        words = "refused, F runs it anyway " if can_force else "nothing runs yet "
+        return spread(left, (Span(words, Tone.WARNING if can_force else Tone.QUIET),), cells)
 
     def rows(self, cells: int) -> Sequence[Row]:
         """Return the preview."""
@@ -245,10 +248,11 @@ class ProbeResultScreen(_RowsScreen):
 
     def show_snapshot(self, snapshot: FleetSnapshot, now_mono: float, now_wall: float) -> None:
         """Look how far it is."""
-        if self._batch is None or self._shown >= len(self._batch.preview.steps):
-            return
-        self._shown = len(self._batch.results)
-        self._draw()
+        if self._batch is not None and self._shown < len(self._batch.preview.steps):
+            self._shown = len(self._batch.results)
+            self._draw()
+        else:
+            self.query_one("#top", Lines).show([self.title_row(self.size.width or 80)])
 
     def action_copy_result(self) -> None:
         """Copy everything that came back."""
@@ -269,15 +273,17 @@ class ProbeResultScreen(_RowsScreen):
         if not results:
             return (Span(" nothing was run", Tone.TITLE),)
         place = results[0].aim.place if len(results) == 1 else results[0].aim.node
-        return (Span(f" {results[0].probe}", Tone.TITLE), Span(f"  {place}", Tone.QUIET))
+        left = (Span(f" {results[0].probe}", Tone.TITLE), Span(f"  {place}", Tone.QUIET))
+        age_s = max(0.0, self._owner.clock.wall() - max(result.at for result in results))
+        return spread(left, (Span(f"{duration(age_s)} ago ", Tone.QUIET),), cells)
 
     def rows(self, cells: int) -> Sequence[Row]:
         """Return the results, one after the other, and how they went where there are many."""
-        glyphs, now, results = self._owner.glyphs, self._owner.clock.wall(), self.results
+        glyphs, results = self._owner.glyphs, self.results
         many = self._batch is not None and len(self._batch.preview.steps) > 1
         rows: list[Row] = list(summary_rows(results, glyphs)) if many else []
         for result in results:
             if rows:
                 rows.append(())
-            rows += result_rows(result, now, cells, glyphs)
+            rows += result_rows(result, cells, glyphs)
         return rows
