@@ -254,7 +254,8 @@ class Rare:
             listed = self.call(name, PROCESS * MOST_PROCESSES, (handle, ctypes.byref(count)))
             if listed != "unsupported":
                 break
-        return listed if isinstance(listed, str) else list(zip(listed[::4], listed[1::4]))[: count.value]
+        end = 4 * count.value
+        return listed if isinstance(listed, str) else list(zip(listed[:end:4], listed[1:end:4]))
 
     def ask_links(self, index, handle, values):
         """Return the values of the NVLinks, in lists by number, and fill in how many are up. A link whose state is
