@@ -38,6 +38,17 @@ async def test_the_probe_of_this_machine() -> None:
     await ended()
 
 
+async def test_what_is_read_rarely_comes_after_the_first_full_frame() -> None:
+    async with running(local(probe_program())) as watcher:
+        await watcher.live(HOST)
+        await watcher.until(lambda: any(b'"part"' in frame.raw[:64] for frame in watcher.frames[HOST]))
+    messages = [wire.decode(frame.raw) for frame in watcher.frames[HOST]]
+    kinds = [type(message).__name__ for message in messages]
+    assert kinds.index("Full") < kinds.index("Part")
+    assert [message.seq for message in messages] == list(range(len(messages)))
+    await ended()
+
+
 async def test_control_lines_reach_it_and_its_end_is_clean() -> None:
     source = local(player())
     async with running(source) as watcher:

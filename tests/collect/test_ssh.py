@@ -66,6 +66,23 @@ async def test_the_real_probe_runs_over_a_real_server(sshd: Sshd) -> None:
     assert any(type(message).__name__ == "Full" for message in messages)
 
 
+async def test_a_probe_may_use_sudo_where_the_fleet_file_says_so(sshd: Sshd) -> None:
+    full = wire.encode(wire.Full(seq=0, mono=0.0, wall=0.0)).decode()
+    event = wire.encode(wire.Event(seq=1, mono=0.0, wall=0.0, source="probe", text="GOT")).decode()
+    before, after = event.split("GOT")
+    told = Program(
+        lambda nonce, _t: (
+            f"echo '{wire.sentinel(nonce)}'; echo '{full}'; read -r line; echo '{before}'\"$line\"'{after}'; cat"
+        ),
+        lambda: b"",
+        lambda sudo: b"with sudo\n" if sudo else b"without\n",
+    )
+    for allowed, words in ((True, b'"with sudo"'), (False, b'"without"')):
+        async with running(source(sshd.fleet("n1", sudo=allowed), program=told)) as watcher:
+            await watcher.until(lambda: len(watcher.frames.get("n1", [])) == 2)
+        assert words in watcher.frames["n1"][1].raw
+
+
 async def test_ask_full_reaches_the_probe(sshd: Sshd) -> None:
     fleet = source(sshd.fleet("n1", tick_s=30.0))
     async with running(fleet) as watcher:

@@ -17,6 +17,7 @@ from tests.probe.running import group_of, interpreters, wait_for
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.native.fake_nvml import FakeNvml
     from tests.probe.running import RunningProbe
     from tests.probe.trees import Tree
 
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
 class Watched:
     """A probe that got a `watch` line with groups of the test's own."""
 
-    def __init__(self, probe: RunningProbe, groups: list[Any]) -> None:
+    def __init__(self, probe: RunningProbe, groups: list[Any], *, started: bool = False) -> None:
         self.probe = probe
-        probe.until(lambda message: isinstance(message, wire.Full))
+        if not started:
+            probe.until(lambda message: isinstance(message, wire.Full))
         # The parts that do it come with the console's own line.
         probe.write(watchlist.line_of(groups))
 
@@ -387,6 +389,43 @@ def test_looking_for_tasks_takes_a_bounded_share_of_the_time(
     assert keep.tasks("/proc", None) == ""
     assert keep.tasks("/proc", None) == ""
     assert keep.tasks("/proc", None) == "31\tD\t1\twho\ta\t\n"
+
+
+def test_what_the_driver_says_comes_with_the_processes_of_its_gpus(
+    start: Start, tree: Tree, fake_nvml: FakeNvml
+) -> None:
+    probe = start({**fake_nvml.environment, "STETHOSCOPE_ROOT": str(tree.root)})
+    probe.until(lambda message: isinstance(message, wire.Full) and message.gpus)
+    first = Watched(probe, [{"name": "gpu", "s": 5}], started=True).part("gpu", whole=True)
+    assert len(first.gpu["gpu_pstate"]) == 8
+    pids = {app[1] for app in first.apps}
+    for pid in pids:
+        tree.put(f"proc/{pid}/comm", f"train{pid}\n")
+        tree.put(f"proc/{pid}/stat", f"{pid} (train{pid}) D 1\n")
+        tree.put(f"proc/{pid}/cgroup", f"0::/system.slice/slurmstepd.scope/job_{pid}/step_0\n")
+    if pids:
+        assert set(first.failed) == {f"/proc/{pid}/{name}" for pid in pids for name in ("comm", "stat", "cgroup")}
+        later = probe.until(lambda message: isinstance(message, wire.Part) and message.files, 30)
+        assert later.files[f"/proc/{min(pids)}/comm"] == f"train{min(pids)}\n"
+        assert set(later.files) == {
+            f"/proc/{pid}/{name}" for pid in pids for name in ("comm", "stat", "cgroup", "user")
+        }
+    # A console that asks again gets it again.
+    probe.send(do="full")
+    again = probe.until(lambda message: isinstance(message, wire.Part) and message.name == "gpu" and not message.same)
+    assert again.gpu.keys() == first.gpu.keys()
+
+
+def test_the_driver_is_heard_while_a_file_does_not_come_back(start: Start, tree: Tree, fake_nvml: FakeNvml) -> None:
+    os.mkfifo(tree.root / "sys/fifo")
+    probe = start({**fake_nvml.environment, "STETHOSCOPE_ROOT": str(tree.root)})
+    probe.until(lambda message: isinstance(message, wire.Full) and message.gpus)
+    groups = [group("stuck", ["/sys/fifo", ""]), {"name": "gpu", "s": 2}]
+    watched = Watched(probe, groups, started=True)
+    probe.note("watch", "hung: /sys/fifo for 5 s")
+    part = watched.part("gpu")
+    assert len(part.gpu["gpu_pstate"]) == 8
+    assert not part.files
 
 
 def test_statistics_of_interfaces(part: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
