@@ -97,7 +97,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Nodes that do not tell, and why."""
+    """Nodes that do not tell, or not of all their GPUs, and why."""
 
     why: str
     nodes: tuple[str, ...]
@@ -236,6 +236,9 @@ def _compare(snapshot: FleetSnapshot, item: Item, group: Group) -> Drift:
         if not given:
             unknown.setdefault(_why(item, node, distinct), []).append(name)
             continue
+        if any(value not in given and value != _UNTOLD for value in distinct):
+            # Some of its GPUs cannot be asked; the others are compared.
+            unknown.setdefault(_why(item, node, distinct), []).append(name)
         for value in given:
             counts[value] += values.count(value)
         if len(given) == 1:

@@ -125,6 +125,13 @@ def test_who_does_not_tell_is_counted_with_the_reason() -> None:
     assert table.untold == (Unknown("waiting", ("gpu-003",)),)
 
 
+def test_a_gpu_that_cannot_be_asked_is_unknown_and_the_others_are_compared() -> None:
+    settings = {("gpu-002/gpu/5", "gpu_power_limit"): Reason.LOST, ("gpu-002/gpu/1", "gpu_power_limit"): 500.0}
+    row = row_of(telling(fleet(3, set=settings)), "gpu_power_limit")
+    assert row.unknown == (Unknown("lost", ("gpu-002",)),)
+    assert held(row) == [("700 W", "gpu-[001,003], gpu-002/gpu/[0,2-4,6-7]"), ("500 W", "gpu-002/gpu/1")]
+
+
 def test_nodes_that_never_sent_anything_are_no_part_of_the_comparison() -> None:
     table = drift(telling(fleet(3, links={"gpu-002": LinkState.REFUSED}, waiting=["gpu-002", "gpu-003"])))
     assert [group.nodes for group in table.groups] == [("gpu-001",)]
