@@ -55,7 +55,7 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class Group:
-    """One group on one channel: when it is due, and what was sent last. Times are scenario seconds."""
+    """One group on one channel: when it is due, and what was sent last. Times are seconds of one clock."""
 
     def __init__(self, order: Order, first_s: float) -> None:
         """Be due at once, and again `first_s` later; from then on at the order's interval."""

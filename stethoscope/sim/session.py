@@ -129,7 +129,7 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
         if speaker is None or self._paused:
             return
         # Like the worker of a real node, which reads one group after the other.
-        for line in speaker.parts(self._readings(), _PARTS_A_SLOT):
+        for line in speaker.parts(self._readings(), now, _PARTS_A_SLOT):
             self._write(line)
         if now < self._due:
             return

@@ -94,16 +94,17 @@ class Speaker:
         for group in self._groups:
             group.forget()
 
-    def parts(self, readings: Readings, most: int) -> list[bytes]:
-        """Return the part lines that are due, at most so many."""
-        due = [group for group in self._groups if group.due_s <= readings.t_s][:most]
+    def parts(self, readings: Readings, now_s: float, most: int) -> list[bytes]:
+        """Return the part lines that are due at `now_s` of the console's clock, which no `speed` bends, at most so
+        many."""
+        due = [group for group in self._groups if group.due_s <= now_s][:most]
         if not due:
             return []
         identity = self._identity
         view = View(self._twin, self._node, readings, identity.booted_s, identity.clock_offset_s, self._drawn)
         lines = []
         for group in due:
-            fields = group.part(view, readings.t_s)
+            fields = group.part(view, now_s)
             if fields is not None:
                 lines.append(self._line(wire.Part(**self._stamp(readings.t_s), **fields)))
         return lines

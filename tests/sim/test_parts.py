@@ -112,7 +112,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_others() -> None:
     def lines(seed: int) -> list[bytes]:
         world = Twin(scenario(seed=seed))
         world.advance_to(33)
-        return speaker(world, 2).parts(Readings(world), 99)
+        return speaker(world, 2).parts(Readings(world), world.t_s, 99)
 
     assert lines(5) == lines(5)
     assert lines(5) != lines(6)
@@ -135,20 +135,23 @@ def test_groups_are_sent_at_once_then_spread_and_whole_again_when_asked() -> Non
     world = twin()
     speaking = speaker(world, 1)
     names = [group["name"] for group in groups()]
-    first = [*_names(speaking.parts(Readings(world), 2)), *_names(speaking.parts(Readings(world), 99))]
+    first = [
+        *_names(speaking.parts(Readings(world), world.t_s, 2)),
+        *_names(speaking.parts(Readings(world), world.t_s, 99)),
+    ]
     assert first == [(name, False) for name in names]
-    assert speaking.parts(Readings(world), 99) == []
+    assert speaking.parts(Readings(world), world.t_s, 99) == []
     seen: dict[str, list[bool]] = {}
     for t_s in range(1, 61):
         world.advance_to(t_s)
-        for name, same in _names(speaking.parts(Readings(world), 99)):
+        for name, same in _names(speaking.parts(Readings(world), world.t_s, 99)):
             seen.setdefault(name, []).append(same)
     # pcie is the second of ten groups: after 6 s, then every 30 s; nothing of it changes, the disks always do.
     assert seen["pcie"] == [True, True]
     assert seen["disks"] == [False, False]
     assert "smart" not in seen
     speaking.repeat_parts()
-    assert _names(speaking.parts(Readings(world), 99)) == [(name, False) for name in names]
+    assert _names(speaking.parts(Readings(world), world.t_s, 99)) == [(name, False) for name in names]
 
 
 def test_what_does_not_change_is_whole_every_five_minutes() -> None:
@@ -157,13 +160,15 @@ def test_what_does_not_change_is_whole_every_five_minutes() -> None:
     whole = []
     for t_s in range(0, 660, 3):
         world.advance_to(t_s)
-        whole += [t_s for name, same in _names(speaking.parts(Readings(world), 99)) if name == "pcie" and not same]
+        whole += [
+            t_s for name, same in _names(speaking.parts(Readings(world), world.t_s, 99)) if name == "pcie" and not same
+        ]
     assert whole == [0, 306, 606]
 
 
 def test_nobody_who_does_not_ask_gets_parts() -> None:
     world = twin()
-    assert Speaker(world, 0, 2.0).parts(Readings(world), 99) == []
+    assert Speaker(world, 0, 2.0).parts(Readings(world), world.t_s, 99) == []
 
 
 def test_files_are_kept_as_the_probe_keeps_them() -> None:

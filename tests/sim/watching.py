@@ -61,7 +61,7 @@ def speaker(world: Twin, node: int) -> Speaker:
 def parts(world: Twin, node: int) -> dict[str, wire.Part]:
     """Return the first part of every group of a node."""
     found = {}
-    for line in speaker(world, node).parts(Readings(world), 99):
+    for line in speaker(world, node).parts(Readings(world), world.t_s, 99):
         part = wire.decode(line)
         assert isinstance(part, wire.Part)
         found[part.name] = part

@@ -122,10 +122,11 @@ def _counted(names: tuple[str, ...], which: str, count: int, what: str) -> str:
 
 def aer(view: View, device: Device) -> tuple[int, int, int]:
     """Return the correctable, non-fatal and fatal errors that a device has counted."""
-    draw = view.draw(f"aer {device.driver}", 16)[max(device.gpu, device.port, device.disk, 0)]
-    old = int(1 + 300 * draw) if draw < 0.02 and device.driver != "pcieport" else 0
-    if device.driver == "pcieport":
-        return old, 0, 0
+    number = max(device.gpu, device.port, device.disk)
+    if number < 0:
+        return 0, 0, 0
+    draw = view.draw(f"aer {device.driver}", 16)[number]
+    old = int(1 + 300 * draw) if draw < 0.02 else 0
     place = {"gpu": device.gpu, "port": device.port, "disk": device.disk}
     return (
         view.count("pcie_aer_correctable", old, **place),

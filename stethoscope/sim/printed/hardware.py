@@ -16,6 +16,17 @@ _VENDORS = {"nvidia": "10de", "nvidia-nvswitch": "10de", "mlx5_core": "15b3", "n
 _UNCORRECTABLE = ("DLP", "SDES", "TLP", "FCP", "CmpltTO", "CmpltAbrt", "UnxCmplt", "RxOF", "MalfTLP", "ECRC",
                   "UnsupReq", "ACSViol")  # fmt: skip
 
+_COPPER = "".join(
+    f"\t{name:<42}: {value}\n"
+    for name, value in (
+        ("Identifier", "0x03 (SFP)"), ("Extended identifier", "0x04 (GBIC/SFP defined by 2-wire interface ID)"),
+        ("Connector", "0x21 (Copper pigtail)"), ("Transceiver type", "Passive Cable"),
+        ("BR, Nominal", "25750MBd"), ("Length (Copper)", "3m"), ("Passive Cu cmplnce.", "0x00 (unknown)"),
+        ("Vendor name", "Mellanox"), ("Vendor PN", "MCP2M00-A003E30L"), ("Vendor rev", "A5"),
+    )
+)  # fmt: skip
+"""What `ethtool -m` prints of a copper cable, which has nothing to measure."""
+
 
 def lspci(view: View, arguments: list[str]) -> str:
     """Return what `lspci -D -vvv` prints of one device (-s ADDRESS), or of those of a vendor (-d VENDOR:)."""
@@ -39,7 +50,7 @@ def ethtool(view: View, words: list[str]) -> tuple[int, str, str]:
     if words[0] == "-S":
         return 0, "NIC statistics:\n" + "".join(f"     {word}: {count}\n" for word, count in counted.items()), ""
     if words[0] == "-m":
-        return 1, "", "netlink error: Operation not supported\n" if is_port else "netlink error: Invalid argument\n"
+        return (1, "", "netlink error: Operation not supported\n") if is_port else (0, _COPPER, "")
     speed = f"{round(1000 * view.twin.layout.fleet.ib_rate_gbps)}Mb/s" if is_port else f"{net.SPEED_MBPS}Mb/s"
     return (
         0,
