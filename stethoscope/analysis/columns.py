@@ -75,7 +75,7 @@ class Columns:
         self.is_lean = scope in DEVICE_SCOPES
         """Its rows come in parts: pictures are rare, and cover rows that are not in use yet."""
         self._table: Table | None = None
-        self._pictures = Pictures(2 if self.is_lean else 3)
+        self._pictures = Pictures(1 if self.is_lean else 3)
         self._version = 0
         self._pictured_mono, self._pictured_rows = -np.inf, 0
         self._allocate(0)
@@ -100,7 +100,8 @@ class Columns:
         self.reasons: Codes = np.full((wide, capacity), Reason.WAITING, np.uint8)
         self.totals: Totals = np.zeros((narrow, capacity), np.uint64)
         self.total_reasons: Codes = np.full((narrow, capacity), Reason.WAITING, np.uint8)
-        self.since_first: Totals = np.zeros((narrow, capacity), np.uint64)
+        # The errors of a link are not counted beyond 2**32 - 1; its total is exact.
+        self.since_first = np.zeros((narrow, capacity), np.uint32 if self.scope is Scope.NVLINK else np.uint64)
         self.since: Floats = np.full((narrow, capacity), _NEVER)
         """Node's monotonic seconds of the reading that the next rate starts from, as counters.step wants them."""
         self.carry: Totals = np.zeros((self._frames.counters.stop, capacity), np.uint64)
@@ -336,7 +337,10 @@ class Columns:
         np.copyto(reasons, result.reasons, where=timed)
         # A part that comes just behind another one is passed over: the next one covers both intervals.
         kept = timed if carry is None else read
-        np.add(self.since_first[span, rows], result.increments, out=self.since_first[span, rows], where=kept)
+        counted, more = self.since_first[span, rows], result.increments
+        if counted.itemsize < more.itemsize:
+            more = np.minimum(more, np.uint64(2**32 - 1) - counted)
+        np.add(counted, more, out=counted, where=kept, casting="unsafe")
         np.copyto(before, now, where=kept)
         np.copyto(since, mono, where=timed)
         if carry is not None:

@@ -40,7 +40,9 @@ _ASK_AGAIN = 5
 _OF_FRAMES = 3
 """Scopes whose rows come in frames: node, GPU and port."""
 _ROOM = 8
-"""A block that must grow grows to a multiple of this many rows."""
+"""A block that must grow grows to a multiple of this many rows, ..."""
+_DEVICE_ROOM = 4
+"""... and one of devices that come in parts begins with a multiple of this many."""
 
 
 class FleetState:
@@ -255,7 +257,7 @@ class FleetState:
         columns = self.tables[scope]
         if first < 0:
             # Mounts come and go: with some room a block stays where rules remember it.
-            room = -(-count // _ROOM) * _ROOM if scope in DEVICE_SCOPES else count
+            room = -(-count // _DEVICE_ROOM) * _DEVICE_ROOM if scope in DEVICE_SCOPES else count
             first = columns.add(room)
         elif count > room:
             room = -(-count // _ROOM) * _ROOM

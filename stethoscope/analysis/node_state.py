@@ -44,7 +44,10 @@ class Block:
 class Told:
     """What one group said of a node beside numbers."""
 
-    about: Mapping[Scope, Mapping[str, Mapping[str, str]]]
+    said: tuple[object, ...]
+    """What it says of devices, as something that can be compared, and ..."""
+    about: Mapping[tuple[Scope, str], Mapping[str, str]]
+    """... looked up."""
     words: Mapping[str, str]
     gpu_words: Mapping[str, tuple[str, ...]]
     notes: Mapping[str, str]
@@ -183,12 +186,9 @@ class NodeState:
         return True
 
     def hears(self, group: str, told: Told) -> None:
-        """Take what a group says beside numbers, in the place of what it said before."""
+        """Take what a group says beside numbers, in the place of what it said before; `about` is not put together."""
         self.told[group] = told
         every = self.told.values()
-        self.about = {
-            (scope, name): words for one in every for scope, about in one.about.items() for name, words in about.items()
-        }
         self.words = {id_: word for one in every for id_, word in one.words.items()}
         self.gpu_words = {id_: words for one in every for id_, words in one.gpu_words.items()}
         self.part_notes = {key: text for one in every for key, text in one.notes.items()}

@@ -168,15 +168,29 @@ class Parts:
             node.processes = facts.processes
         if facts.tasks is not None:
             node.tasks = facts.tasks
-        said = {scope: found.about for scope, found in facts.devices.items() if found.about}
+        said = (
+            facts.group,
+            *[
+                (scope, name, *words.items())
+                for scope, found in facts.devices.items()
+                for name, words in found.about.items()
+            ],
+        )
         gpu_words = {id_: _in_order(words, node) for id_, words in facts.gpu_words.items()}
-        told = Told(said, facts.words, gpu_words, facts.notes)
-        if node.told.get(facts.group) != told:
-            shared = {
-                scope: {name: self._share(tuple(words.items()), words) for name, words in about.items()}
-                for scope, about in said.items()
+        before = node.told.get(facts.group)
+        told = Told(said, before.about if before else {}, facts.words, gpu_words, facts.notes)
+        if told == before:
+            return
+        if before is None or before.said != said:
+            about = {
+                (scope, name): words for scope, found in facts.devices.items() for name, words in found.about.items()
             }
-            node.hears(facts.group, replace(told, about=shared))
+            told = replace(told, said=self._share(("said", said), said), about=self._share(("about", said), about))
+        node.hears(facts.group, told)
+        if before is None or before.said != said:
+            every = node.told.values()
+            whole = {device: words for one in every for device, words in one.about.items()}
+            node.about = self._share(("all", *[one.said for one in every]), whole)
 
     def _share(self, key: tuple[object, ...], value: Any) -> Any:
         """Return the value of that key which another node has, if one has it, else this one."""

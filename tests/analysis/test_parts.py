@@ -299,6 +299,14 @@ def test_devices_have_rows_and_places() -> None:
     assert value(after, "n1/nvlink/0/1", "nvlink_crc_errors") is ONE_READING
 
 
+def test_what_a_link_counted_does_not_begin_anew_beyond_32_bits() -> None:
+    fleet = started()
+    for total in (0, 2**32 - 10, 2**33):
+        after = fleet.devices("gpu", Scope.NVLINK, ["0/0"], nvlink_crc_errors=[total])
+    assert value(after, "n1/nvlink/0/0", "nvlink_crc_errors") == pytest.approx((2**32 + 10) / 30)
+    assert counted(after, "n1/nvlink/0/0", "nvlink_crc_errors") == 2**32 - 1
+
+
 def test_a_device_that_goes_is_lost_and_comes_back_to_its_row() -> None:
     fleet = started()
     fleet.devices("net", Scope.NET, ["eth0", "eth1", "eth2"], net_rx_bytes=[100, 200, 300])
