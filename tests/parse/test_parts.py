@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -223,6 +224,27 @@ def test_a_part_keeps_its_lines_and_columns() -> None:
     assert message.apps == [[0, 7, None, ""]]
     assert message.gpu == {"gpu_pstate": ["error", 1]}
     assert message.links == {"nvlink_state": [["error"], []]}
+
+
+FLOODS = {
+    "mounts": {"ran": {"df_local": wire.Ran(out=" a" * 400_000), "df_inodes": wire.Ran(out="a" + " " * 200_000)}},
+    "identity": {"files": {"/proc/driver/nvidia/version": "NVRM version: " * 70_000}},
+    "tuning": {"files": {"/sys/kernel/mm/transparent_hugepage/enabled": "[a" * 500_000}},
+    "pcie": {"files": {PATHS[3]: "A 1" * 100_000, PATHS[0]: "/0000:" * 100_000}},
+    "net": {"files": {"/sys/class/infiniband/mlx5_0/device/net/eth0": "rx_discards_phy 1\n" * 50_000}},
+    "gpu": {"files": {"/proc/7/cgroup": "/job_1" * 150_000}, "apps": [[0, 7, 1, "C"]]},
+    "smart": {"ran": {"smart sda": wire.Ran(out='{"smartctl":' * 80_000)}},
+    "host": {"files": {"tasks": "\t" * 1_000_000}},
+}
+
+
+@pytest.mark.parametrize("group", FLOODS)
+def test_a_mebibyte_of_nonsense_costs_little_time(group: str) -> None:
+    message = parse(wire.encode(wire.Part(seq=1, mono=1.0, wall=1.0, name=group, **FLOODS[group])))
+    assert isinstance(message, wire.Part)
+    before = time.process_time()
+    check(read_part(message))
+    assert time.process_time() - before < 2
 
 
 REFUSED: dict[str, dict[str, Any]] = {

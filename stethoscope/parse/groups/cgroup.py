@@ -12,6 +12,7 @@ _POD = re.compile(r"pod([0-9a-f]{8}([-_])[0-9a-f]{4}\2[0-9a-f]{4}\2[0-9a-f]{4}\2
 """systemd's slices write the UID with `_`; a static pod has a hash."""
 _CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _SHORT = 12
+_LONGEST = 8192
 
 
 class Owner(NamedTuple):
@@ -22,9 +23,13 @@ class Owner(NamedTuple):
     container: str = ""
 
 
-@lru_cache(maxsize=4096)
 def owner(text: str) -> Owner:
     """Return whose the process with these control groups is."""
+    return _owner(text[:_LONGEST])
+
+
+@lru_cache(maxsize=1024)
+def _owner(text: str) -> Owner:
     job, pod = _JOB.search(text), _POD.search(text)
     if pod is not None:
         return Owner(job[1] if job else "", pod[1].replace("_", "-"))

@@ -21,6 +21,7 @@ _SECTOR = 512
 """Bytes of what the kernel counts as a sector, whatever the disk's own are."""
 _COLUMNS = 11
 """Columns behind the name that every kernel has; later ones count discards and flushes."""
+_LONGEST = 256
 _SENSOR = "/temp1_input"
 _TEMPERATURE = re.compile(r"/sys/block/(nvme[^/]+)/device/(?:device/hwmon/)?hwmon\d*/temp1_input")
 _RUNNING = frozenset({"clean", "active", "active-idle", "write-pending"})
@@ -90,7 +91,7 @@ def _temperatures(part: wire.Part) -> dict[str, Cell]:
 
 def _about(part: wire.Part, name: str) -> Mapping[str, str]:
     folder = f"/sys/block/{name}/"
-    return _described(*[part.files.get(folder + file, "") for file in _DESCRIPTIONS])
+    return _described(*[part.files.get(folder + file, "")[:_LONGEST] for file in _DESCRIPTIONS])
 
 
 @lru_cache(maxsize=4096)

@@ -27,19 +27,19 @@ _OWN = re.compile(
     re.ASCII,
 )
 """What on the kernel's command line is of one node alone."""
-_LONGEST = 400
+_LONGEST, _LONGEST_TEXT = 400, 4096
 
 
 def read(part: wire.Part) -> Facts:
     """Return the versions, and when the node was started."""
     files = part.files
-    driver = _DRIVER.search(files.get("/proc/driver/nvidia/version", ""))
-    kernel = _KERNEL.match(files.get("/proc/version", ""))
-    libraries = [text for path, text in files.items() if path.endswith("/libnccl.so.2")]
+    driver = _DRIVER.search(files.get("/proc/driver/nvidia/version", "")[:_LONGEST_TEXT])
+    kernel = _KERNEL.match(files.get("/proc/version", "")[:_LONGEST_TEXT])
+    libraries = [text[:_LONGEST_TEXT] for path, text in files.items() if path.endswith("/libnccl.so.2")]
     nccl = {match[1] for match in map(_NCCL.search, libraries) if match}
-    cuda = _CUDA.search(files.get("/usr/local/cuda", ""))
+    cuda = _CUDA.search(files.get("/usr/local/cuda", "")[:_LONGEST_TEXT])
     ran, word = answer(part, "bmc")
-    bmc = _BMC.search(ran.out) if ran is not None and not word else None
+    bmc = _BMC.search(ran.out[:_LONGEST_TEXT]) if ran is not None and not word else None
     words = {
         "driver_version": driver[1] if driver else "",
         "kernel": kernel[1] if kernel else "",
@@ -98,6 +98,6 @@ def _vbios(part: wire.Part) -> dict[str, tuple[str, ...]]:
     for one that the driver does not know."""
     found: dict[str, str] = {}
     for name, text in below(part, _GPUS, "/information"):
-        match = _VBIOS.search(text)
+        match = _VBIOS.search(text[:_LONGEST_TEXT])
         found[normal_pci(name) or name] = "" if match is None or "?" in match[1] else match[1]
     return {"gpu_vbios_version": tuple(found[name] for name in sorted(found))} if any(found.values()) else {}

@@ -37,6 +37,8 @@ _OF_CONTAINERS = ("/var/lib/docker/", "/var/lib/containers/", "/var/lib/containe
 _OCTAL = re.compile(r"\\([0-7]{3})", re.ASCII)
 _DF = re.compile(r"(\S.*?) +(\S+) +(-|\d+) +(-|\d+) +(-|-?\d+) +(-|\d+%) +(/.*)", re.ASCII)
 _DF_COLUMNS, _DF_HEAD = 7, "Filesystem "
+_LONGEST = 8192
+"""Characters of a line: two paths of the longest kind."""
 _COMPLAINT = re.compile(r"df: ['‘`]?(/.*?)['’]?: (.+)")
 _NFS_MOUNT = re.compile(r"device \S+ mounted on (\S+) with fstype nfs4? ?.*")
 _LUSTRE = re.compile(r"/proc/fs/lustre/(?:mdc|osc)/(.+?)-(?:MDT|OST)[0-9a-fA-F]{4}-[^/]*/state", re.ASCII)
@@ -131,7 +133,7 @@ def _chosen(text: str) -> list[_Mount]:
     """Return one mount for each file system, by mount point."""
     found: dict[str, _Mount] = {}
     for entry in text.split("\n"):
-        mount = _mount(entry)
+        mount = _mount(entry) if len(entry) <= _LONGEST else None
         if mount is None or mount.point.startswith(_PASSING):
             continue
         if mount.root != "/" and mount.point.startswith(_OF_CONTAINERS):
@@ -145,7 +147,7 @@ def _chosen(text: str) -> list[_Mount]:
     return [by_point[point] for point in sorted(by_point)]
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def _mount(entry: str) -> _Mount | None:
     """Return a line of mountinfo; the optional fields before the dash can be any number."""
     left, dash, right = entry.partition(" - ")
@@ -173,7 +175,7 @@ def _df(part: wire.Part, name: str) -> _Df:
         words = entry.split()
         if len(words) > _DF_COLUMNS or not (words and words[-1].startswith("/")):
             # Devices, types and mount points with spaces in them, and the head.
-            match = None if entry.startswith(_DF_HEAD) else _DF.fullmatch(entry.rstrip())
+            match = None if entry.startswith(_DF_HEAD) or len(entry) > _LONGEST else _DF.fullmatch(entry.rstrip())
             words = list(match.groups()) if match else []
         if len(words) == _DF_COLUMNS:
             space = _Space(whole(words[2]), whole(words[3]), whole(words[4]))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stethoscope.model.facts import Devices, Facts
 from stethoscope.model.metric import Scope
-from stethoscope.parse.groups.values import ABSENT, ERROR, PERMISSION, UNSUPPORTED, bounded, numbers, whole
+from stethoscope.parse.groups.values import ABSENT, ERROR, NONSENSE, PERMISSION, UNSUPPORTED, bounded, numbers, whole
 from stethoscope.parse.pci import normal_pci
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ _STATES = {
 }  # fmt: skip
 _UNKNOWN_SPEEDS = frozenset({0, 65_535})
 _COLUMNS = 16
+_LONGEST, _LONGEST_STATISTICS = 512, 16_384
 _COUNTERS = {
     "rx_discards_phy": "net_rx_discards_phy",
     "rx_crc_errors_phy": "net_rx_crc_errors_phy",
@@ -50,12 +51,12 @@ def read(part: wire.Part) -> Facts:
         above, _, last = path.rpartition("/")
         if path.startswith(_INTERFACES):
             if last in texts:
-                texts[last][above.rpartition("/")[2]] = text
+                texts[last][above.rpartition("/")[2]] = text if len(text) <= _LONGEST else NONSENSE
             elif last == "device":
-                devices[above.rpartition("/")[2]] = text
+                devices[above.rpartition("/")[2]] = text if len(text) <= _LONGEST else NONSENSE
         elif path.startswith(_ADAPTERS):
             adapters[last] = path[len(_ADAPTERS) :].partition("/")[0]
-            statistics[last] = _statistics(text)
+            statistics[last] = _statistics(text if len(text) <= _LONGEST_STATISTICS else NONSENSE)
     for path, word in part.failed.items():
         above, _, last = path.rpartition("/")
         if path.startswith(_INTERFACES) and last in words:
@@ -133,7 +134,7 @@ def _dev(text: str, names: Mapping[str, str]) -> dict[str, list[Cell]]:
     return found
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def _statistics(text: str) -> Mapping[str, Cell]:
     """Return the metrics that an adapter counts, from lines such as `rx_discards_phy 12`."""
     words = text.split()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stethoscope.model.facts import Devices, Facts
 from stethoscope.model.metric import Scope
-from stethoscope.parse.groups.values import ERROR, UNSUPPORTED, bounded, real, whole
+from stethoscope.parse.groups.values import ERROR, NONSENSE, UNSUPPORTED, bounded, real, whole
 from stethoscope.parse.pci import normal_pci
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ _METRICS = {
     "aer_dev_fatal": "pcie_aer_fatal",
 }
 _TOTAL = "TOTAL_ERR_"
+_LONGEST, _MOST_NAMED = 2048, 64
 
 
 def read(part: wire.Part) -> Facts:
@@ -41,10 +42,10 @@ def read(part: wire.Part) -> Facts:
     for path, text in part.files.items():
         driver, address, file = _place(path)
         if file in texts:
-            texts[file][address] = text
+            texts[file][address] = text if len(text) <= _LONGEST else NONSENSE
             drivers.setdefault(address, driver)
         elif address and not file:
-            links[address], drivers[address] = text, driver
+            links[address], drivers[address] = text if len(text) <= _LONGEST else NONSENSE, driver
     found = {name: _upstream(path) for name, path in links.items() if name not in texts[_VIRTUAL] and _is_address(name)}
     above = _above(found, drivers)
     # Addresses of the usual length first: a longer one has a longer domain.
@@ -58,21 +59,22 @@ def read(part: wire.Part) -> Facts:
         else:
             reading: Callable[[str | None], Cell] = _lanes if file.endswith("width") else _errors
             values[metric] = [reading(column.get(name)) for name in names]
+    places = {name: place for place, name in enumerate(names)} if part.failed else {}
     for path, word in part.failed.items():
         _, address, file = _place(path)
-        if file in _METRICS and address in names:
-            values[_METRICS[file]][names.index(address)] = word
+        if file in _METRICS and address in places:
+            values[_METRICS[file]][places[address]] = word
     errors = {metric: texts[file] for file, metric in _METRICS.items() if file.startswith("aer")}
     faulty = {name for column in errors.values() for name, text in column.items() if text}
     about: dict[str, Mapping[str, str]] = {}
     for name in names:
         upstream, below = above[name] if name in above else (found[name][-1] if found[name] else "", ())
         kinds = tuple((metric, column.get(name, "")) for metric, column in errors.items()) if name in faulty else ()
-        about[name] = _about(drivers.get(name, ""), upstream, tuple(below), kinds)
+        about[name] = _about(drivers.get(name, ""), upstream, tuple(below[:_MOST_NAMED]), kinds)
     return Facts(part.name, devices={Scope.PCIE: Devices(tuple(names), values, about)})
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=16_384)
 def _place(path: str) -> tuple[str, str, str]:
     """Return driver, address and file of a path; without a file it is the link to the device."""
     words = path.split("/")
@@ -152,7 +154,7 @@ def _counts(text: str) -> dict[str, int] | None:
     return counts
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=4096)
 def _about(
     driver: str, upstream: str, below: tuple[str, ...], errors: tuple[tuple[str, str], ...]
 ) -> Mapping[str, str]:

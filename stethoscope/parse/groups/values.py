@@ -18,6 +18,9 @@ HUNG = REASON_WORDS[Reason.HUNG]
 ERROR = REASON_WORDS[Reason.ERROR]
 ABSENT = REASON_WORDS[Reason.ABSENT]
 
+NONSENSE = "?"
+"""What a text counts as that is longer than any that the kernel writes there: it is neither kept nor searched."""
+
 _LOW, _HIGH = -(2**63), 2**64
 _DIGITS, _SAFE_DIGITS, _NUMBER_LIMIT = 20, 19, 32
 
