@@ -6,15 +6,14 @@ unsupported, or takes it for unchanged.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stethoscope.analysis.cells import NUMBERS, UNCHANGED, codes_of, grid_of, numbers_of, rows_of, totals_of
-from stethoscope.analysis.counters import CounterRules, step
-from stethoscope.analysis.derive import DERIVED
+from stethoscope.analysis.counters import step
+from stethoscope.analysis.groups import Group
 from stethoscope.analysis.pictures import Pictures
 from stethoscope.model.fleet import Table
 from stethoscope.model.metric import DEVICE_SCOPES, Kind, Reason, Scope
@@ -34,15 +33,6 @@ PICTURE_S = 2.0
 _NEVER = -np.inf
 _COUNTING = [int(reason) for reason in (Reason.PRESENT, Reason.ONE_READING, Reason.RESET, Reason.SATURATED)]
 _PRESENT, _SATURATED, _UNSUPPORTED = (int(reason) for reason in (Reason.PRESENT, Reason.SATURATED, Reason.UNSUPPORTED))
-
-
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """The metrics of a table that come together."""
-
-    columns: Mapping[str, int]
-    counters: slice
-    rules: CounterRules
 
 
 class Columns:
@@ -70,7 +60,9 @@ class Columns:
         """A row of the last picture stands for another device now."""
         self._from_probe = {m.id: self.index[m.id] for m in metrics if m.tier != "console"}
         self._in_parts = [self.index[m.id] for m in metrics if m.group]
-        self._groups = {group: self._group(group, metrics, counters) for group in {"", *(m.group for m in metrics)}}
+        self._groups = {
+            group: Group.of(group, metrics, counters, self.index) for group in {"", *(m.group for m in metrics)}
+        }
         self._frames = self._groups[""]
         self.is_lean = scope in DEVICE_SCOPES
         """Its rows come in parts: pictures are rare, and cover rows that are not in use yet."""
@@ -80,12 +72,6 @@ class Columns:
         self._pictured_mono, self._pictured_rows = -np.inf, 0
         self._allocate(0)
         self.add(rows)
-
-    def _group(self, group: str, metrics: Sequence[Metric], counters: Sequence[Metric]) -> _Group:
-        given = [m for m in metrics if m.group == group and m.tier != "console" and m.id not in DERIVED]
-        own = [number for number, metric in enumerate(counters) if metric.group == group]
-        span = slice(own[0], own[-1] + 1) if own else slice(0, 0)
-        return _Group({m.id: self.index[m.id] for m in given}, span, CounterRules.of(counters[span]))
 
     @property
     def groups(self) -> Iterable[str]:
@@ -292,7 +278,7 @@ class Columns:
 
     def _put_counters(
         self,
-        of: _Group,
+        of: Group,
         first: int,
         count: int,
         order: Sequence[int] | None,
@@ -397,19 +383,9 @@ class Columns:
             for name in ("totals", "total_reasons", "since_first", "first_at")
         )
         self._table = Table(
-            self.scope,
-            self.metrics,
-            values,
-            reasons,
-            self.counters,
-            totals,
-            total_reasons,
-            since_first,
-            first_at,
-            self.index,
-            self.counter_index,
-            self._version,
-        )
+            self.scope, self.metrics, values, reasons, self.counters, totals, total_reasons, since_first, first_at,
+            self.index, self.counter_index, self._version,
+        )  # fmt: skip
         self.dirty = self._counted = self._rows_changed = False
         self._pictured_mono, self._pictured_rows = mono, self.rows
         return self._table
