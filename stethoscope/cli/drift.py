@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from typing import TYPE_CHECKING
 
@@ -44,9 +45,10 @@ def command(source: SourceOptions, at: str | None, as_json: bool, timeout: str, 
     else:
         from stethoscope.ui.present.drift import drift_report
 
-        print_rows(
-            lambda glyphs: drift_report(result.table, result.snapshot, result.seconds, glyphs), ascii_only=ascii_only
-        )
+        # A pipe or a file gets whole lines.
+        cells = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        table, snapshot = result.table, result.snapshot
+        print_rows(lambda glyphs: drift_report(table, snapshot, result.seconds, glyphs, cells), ascii_only=ascii_only)
     return exit_code(result)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from stethoscope.cli.drift import exit_code
+from tests.cli.terminals import in_terminal
 from tests.cli.test_check import run
 
 if TYPE_CHECKING:
@@ -41,6 +43,13 @@ def test_this_machine_as_text(tmp_path: Path) -> None:
     assert done.stdout.isascii()
     assert done.stdout.splitlines()[-1].startswith("1 of 1 node told | nothing differs | ")
     assert done.returncode == 0
+
+
+def test_a_terminal_gets_lines_that_fit(tmp_path: Path) -> None:
+    written = in_terminal(tmp_path, "drift", columns=60, errors=False)[1].decode()
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", written).splitlines()
+    assert max(len(line) for line in lines) <= 60
+    assert next(line for line in lines if line.startswith("· kernel  ")).endswith("1 node")
 
 
 def test_no_node_reached_is_69(tmp_path: Path) -> None:

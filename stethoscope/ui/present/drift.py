@@ -177,13 +177,15 @@ def _sum(table: DriftTable, snapshot: FleetSnapshot, glyphs: Glyphs) -> Row:
     )
 
 
-def drift_report(table: DriftTable, snapshot: FleetSnapshot, seconds: float, glyphs: Glyphs) -> list[Row]:
-    """Return the answer of the verb, one row a line, none of them cut: all lines, then one sum."""
+def drift_report(
+    table: DriftTable, snapshot: FleetSnapshot, seconds: float, glyphs: Glyphs, cells: int | None = None
+) -> list[Row]:
+    """Return the answer of the verb, one row a line: all lines, cut to `cells` when they are given, then one sum."""
     parts = [f"{seconds:.1f} s", f"{hms(snapshot.wall)} UTC"]
     if snapshot.simulated:
         parts.insert(0, "simulated")
     tail = Span("".join(f" {glyphs.dot} {part}" for part in parts), Tone.QUIET)
-    return [*(line.row for line in drift_lines(table, glyphs)), (*_sum(table, snapshot, glyphs)[1:], tail)]
+    return [*(line.row for line in drift_lines(table, glyphs, cells)), (*_sum(table, snapshot, glyphs)[1:], tail)]
 
 
 def drift_json(table: DriftTable, snapshot: FleetSnapshot, seconds: float) -> dict[str, Any]:
