@@ -107,8 +107,6 @@ def run(
 
 def exit_code(result: ProbeRun, *, dry_run: bool = False) -> int:
     """Return the exit status that a run stands for."""
-    from stethoscope.session.probe_run import answered
-
     if not result.reached:
         return EXIT_UNREACHABLE
     if dry_run:
@@ -116,7 +114,7 @@ def exit_code(result: ProbeRun, *, dry_run: bool = False) -> int:
     levels = {item.level for one in result.results for item in one.items}
     if "critical" in levels:
         return EXIT_URGENT
-    wrong = "warning" in levels or any(one.remarks or not answered(one) for one in result.results)
+    wrong = "warning" in levels or any(one.remarks or not one.answered for one in result.results)
     return EXIT_PLANNED if wrong else EXIT_HEALTHY
 
 

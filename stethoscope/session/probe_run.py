@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from stethoscope.errors import UsageError, did_you_mean
 from stethoscope.model import ids
 from stethoscope.session.aims import GROUPS, Aim, Refusal, refusal
-from stethoscope.session.ondemand import Preview, Result, Status, Step, preview_of
+from stethoscope.session.ondemand import Preview, Step, preview_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from stethoscope.model.fleet import FleetSnapshot, Node
+    from stethoscope.session.probe_result import Result
     from stethoscope.session.session import Session
     from stethoscope.specs.probes import OnDemand
 
@@ -123,8 +124,3 @@ def _preview(
             refused = refusal(snapshot, probe, aim) or Refusal("it has sent nothing yet")
             steps[aim] = Step(aim, sudo=False, refusal=refused)
     return replace(preview, steps=tuple(steps.values()))
-
-
-def answered(result: Result) -> bool:
-    """Tell whether a run gave what it was run for."""
-    return result.status is Status.OK or any(section.report is not None for section in result.sections)

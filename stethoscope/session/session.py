@@ -18,7 +18,8 @@ from stethoscope.collect.commands import ON_DEMAND
 from stethoscope.parse.stream import ParseError, parse
 from stethoscope.session.mark import MarkKeeper
 from stethoscope.session.memory import MemoryTuning
-from stethoscope.session.ondemand import OnDemandRuns, result_json
+from stethoscope.session.ondemand import OnDemandRuns
+from stethoscope.session.probe_result import result_json
 from stethoscope.session.scheduler import follow
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from stethoscope.model.metric import Metric
     from stethoscope.model.scheduler import SchedulerReading
     from stethoscope.session.mark import MarkFile
-    from stethoscope.session.ondemand import Result
+    from stethoscope.session.probe_result import Result
 
 TEND_S = 0.25
 """How often requests for full frames and pushed changes go out."""

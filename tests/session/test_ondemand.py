@@ -19,9 +19,10 @@ from stethoscope.collect.journal import read_journal
 from stethoscope.errors import UsageError
 from stethoscope.model.metric import Missing, Reason
 from stethoscope.model.report import Item, Report, ToolError
-from stethoscope.session import ondemand
+from stethoscope.session import ondemand, probe_result
 from stethoscope.session.aims import Refusal
-from stethoscope.session.ondemand import OnDemandRuns, Status, read_answer, reader, result_json
+from stethoscope.session.ondemand import OnDemandRuns
+from stethoscope.session.probe_result import Result, Status, read_answer, reader, result_json
 from stethoscope.specs.fleet import FleetNode
 from stethoscope.specs.probes import OnDemand, load_manifest
 from tests.builders import WALL, fleet
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 PROBES = {probe.id: probe for probe in load_manifest().ondemand}
 
 
-async def finished(batch: ondemand.Batch) -> list[ondemand.Result]:
+async def finished(batch: ondemand.Batch) -> list[Result]:
     assert batch.task is not None
     await batch.task
     return batch.results
@@ -176,6 +177,14 @@ async def test_the_last_result_of_each_aim_is_kept() -> None:
     ]
 
 
+async def test_results_are_kept_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ondemand, "KEPT", 5000)
+    runs, _ = runs_on(fleet(4), lambda *_: Answer(0, framed(("ibstat", "x" * 2000, 0)), ""))
+    for number in (1, 2, 3, 4, 3):
+        await finished(runs.start(runs.preview("ibstat", [f"gpu-00{number}"])))
+    assert [node for node, _, _ in runs.results] == ["gpu-004", "gpu-003"]
+
+
 async def test_ending_the_session_gives_up_what_runs() -> None:
     runs, source = runs_on(fleet(1))
     source.gate.clear()
@@ -238,7 +247,7 @@ def test_a_text_without_frames_is_one_command() -> None:
             Status.STUCK,
             "xtool did not end, not even when killed: it is stuck in the kernel",
         ),
-        (Answer(None, b"x", "", cut=True), Status.FAILED, "xtool printed more than 1 MiB and was ended"),
+        (Answer(None, b"x" * 1024, "", cut=True), Status.FAILED, "xtool printed 1 KiB without an end"),
         (Answer(None, b"", ""), Status.FAILED, "xtool was ended by a signal"),
     ],
 )
@@ -271,7 +280,7 @@ def test_a_parser_reads_each_command(monkeypatch: pytest.MonkeyPatch) -> None:
             raise KeyError("oops")
         return Report("x", (Item("a", "light", -9.5, "dBm", "warning"), Item("a", "lanes", 4)), ("says so",), ("odd",))
 
-    monkeypatch.setattr(ondemand, "reader", lambda _name: read)
+    monkeypatch.setattr(probe_result, "reader", lambda _name: read)
     out = framed(("a", "good", 0), ("b", "bad", 1), ("c", "worse", 0))
     status, words, sections = read_answer(Answer(1, out, ""), PLAIN, "n1")
     assert calls == [("good", 0, ""), ("bad", 1, ""), ("worse", 0, "")]
@@ -289,7 +298,7 @@ def test_nothing_that_could_be_read_is_a_failure(monkeypatch: pytest.MonkeyPatch
     def read(text: str, *, exit: int, err: str) -> Report:  # noqa: A002
         raise ToolError("no_device", f"no such device: {text}")
 
-    monkeypatch.setattr(ondemand, "reader", lambda _name: read)
+    monkeypatch.setattr(probe_result, "reader", lambda _name: read)
     status, words, _ = read_answer(Answer(1, framed(("a", "mlx5_9", 1)), ""), PLAIN, "n1")
     assert (status, words) == (Status.FAILED, "xtool ended with status 1: no such device: mlx5_9")
 
@@ -313,7 +322,7 @@ async def test_a_result_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
         Item("p", "light", -9.5, "dBm", "critical"),
         Item("p", "v", Missing(Reason.PERMISSION)),
     )
-    monkeypatch.setattr(ondemand, "reader", lambda _name: lambda *_args, **_named: Report("x", items, ("bad",)))
+    monkeypatch.setattr(probe_result, "reader", lambda _name: lambda *_args, **_named: Report("x", items, ("bad",)))
     runs, _ = runs_on(fleet(1))
     (result,) = await finished(runs.start(runs.preview("mlxlink", ["gpu-001/ib/mlx5_3"])))
     document = json.loads(json.dumps(result_json(result)))

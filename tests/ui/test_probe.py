@@ -10,7 +10,7 @@ import pytest
 from stethoscope.collect.command import Answer
 from stethoscope.model.metric import Missing, Reason
 from stethoscope.model.report import Item, Report
-from stethoscope.session import ondemand
+from stethoscope.session import probe_result
 from stethoscope.session.ondemand import preview_of
 from stethoscope.session.probe_run import ProbeRun
 from stethoscope.specs.probes import load_manifest
@@ -49,7 +49,7 @@ LIGHT = Report(
 @pytest.fixture(autouse=True)
 def parser(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every output be read as LIGHT."""
-    monkeypatch.setattr(ondemand, "reader", lambda _name: lambda *_args, **_named: LIGHT)
+    monkeypatch.setattr(probe_result, "reader", lambda _name: lambda *_args, **_named: LIGHT)
 
 
 class Console:
@@ -308,7 +308,7 @@ async def test_lanes_and_links_stand_in_one_line(monkeypatch: pytest.MonkeyPatch
         Item("", "fw", "28.39"),
     )
     report = Report("x", items)
-    monkeypatch.setattr(ondemand, "reader", lambda _name: lambda *_args, **_named: report)
+    monkeypatch.setattr(probe_result, "reader", lambda _name: lambda *_args, **_named: report)
     runs, _ = runs_on(fleet(1))
     batch = runs.start(runs.preview("mlxlink", ["gpu-001/ib/mlx5_3"]))
     assert batch.task is not None

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from stethoscope.clock import hms
 from stethoscope.model.ids import fold
 from stethoscope.model.metric import REASON_WORDS, Missing
-from stethoscope.session.ondemand import Status, result_json
-from stethoscope.session.probe_run import answered
+from stethoscope.session.probe_result import Status, result_json
 from stethoscope.ui.present.numbers import number
 from stethoscope.ui.present.spans import Level, Row, Span, Tone, level_tone, pad, width
 
@@ -18,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from stethoscope.model.report import Item
-    from stethoscope.session.ondemand import Preview, Result, Section, Step
+    from stethoscope.session.ondemand import Preview, Step
+    from stethoscope.session.probe_result import Result, Section
     from stethoscope.session.probe_run import ProbeRun
     from stethoscope.specs.probes import OnDemand
     from stethoscope.ui.present.spans import Glyphs
@@ -332,7 +332,7 @@ def run_json(run: ProbeRun, *, dry_run: bool) -> dict[str, Any]:
         "results": [result_json(result) for result in run.results],
         "summary": {
             "runs": len(run.results),
-            "answered": sum(answered(result) for result in run.results),
+            "answered": sum(result.answered for result in run.results),
             "critical": sum(item.level == "critical" for result in run.results for item in result.items),
             "warnings": sum(item.level == "warning" for result in run.results for item in result.items),
         },

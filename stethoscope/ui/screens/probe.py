@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from stethoscope.model.fleet import FleetSnapshot
-    from stethoscope.session.ondemand import Batch, OnDemandRuns, Preview, Result
+    from stethoscope.session.ondemand import Batch, OnDemandRuns, Preview
+    from stethoscope.session.probe_result import Result
     from stethoscope.specs.probes import OnDemand
     from stethoscope.ui.app import StethoscopeApp
 

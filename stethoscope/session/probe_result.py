@@ -1,0 +1,243 @@
+"""What an on-demand probe said: its answer taken apart by commands, read by the parser of the tool, and how it went."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from stethoscope.clock import iso
+from stethoscope.model.report import Item, Report, ToolError
+from stethoscope.text import clean, clean_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stethoscope.collect.command import Answer
+    from stethoscope.session.aims import Aim
+    from stethoscope.specs.probes import OnDemand
+
+_MARK = "stethoscope-probe: "
+_NOT_INSTALLED, _NOT_ALLOWED, _TIMED_OUT, _KILLED = 127, 126, 124, 137
+
+Key = tuple[str, str, tuple[str, ...]]
+"""Node, probe and arguments: of each, the last result is kept."""
+
+
+class Status(StrEnum):
+    """How a run went."""
+
+    OK = "ok"
+    FAILED = "failed"
+    NOT_INSTALLED = "not installed"
+    NEEDS_ROOT = "needs root"
+    REFUSED = "refused"
+    TIMED_OUT = "timed out"
+    STUCK = "stuck"
+    NOT_RUN = "not run"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What one command of a script said."""
+
+    command: str
+    text: str
+    err: str = ""
+    exit: int | None = None
+    """None for one that did not end."""
+    report: Report | None = None
+    """What could be read of it; None without a parser, or when it could not read this."""
+    unread: str = ""
+    """Why there is no report, for people."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one run gave."""
+
+    probe: str
+    aim: Aim
+    at: float
+    """Wall time of its end."""
+    seconds: float
+    status: Status
+    words: str
+    """One line for people: what came out, or why nothing did."""
+    sections: tuple[Section, ...] = ()
+    forced: bool = False
+
+    @property
+    def key(self) -> Key:
+        """Return what it is kept under."""
+        return (self.aim.node, self.probe, self.aim.arguments)
+
+    @cached_property
+    def size(self) -> int:
+        """Return about how many characters are kept of it."""
+        return sum(len(section.text) + len(section.err) for section in self.sections) + 100 * len(self.items)
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """Return all values that were read, each once, what the tool itself calls wrong first."""
+        found = dict.fromkeys(item for section in self.sections if section.report for item in section.report.items)
+        return tuple(sorted(found, key=lambda item: _ORDER.get(item.level, 2)))
+
+    @property
+    def answered(self) -> bool:
+        """Tell whether it gave what it was run for."""
+        return self.status is Status.OK or any(section.report is not None for section in self.sections)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Return what the tool says is wrong."""
+        return tuple(remark for section in self.sections if section.report for remark in section.report.remarks)
+
+
+_ORDER = {"critical": 0, "warning": 1}
+
+
+def read_answer(answer: Answer, probe: OnDemand, node: str) -> tuple[Status, str, tuple[Section, ...]]:
+    """Return what the answer of a script means: how it went, that in words, and what each of its commands said."""
+    err = clean_lines(answer.stderr, 8192)
+    notes = [line[len(_MARK) :] for line in err.split("\n") if line.startswith(_MARK) and not _is_frame(line)]
+    sections = tuple(_read(section, probe) for section in _split(clean_lines(answer.stdout), err, answer, probe))
+    tool = probe.tool or probe.id
+    if answer.late:
+        return Status.STUCK, f"{tool} did not end, not even when killed: it is stuck in the kernel", sections
+    if answer.cut:
+        return Status.FAILED, f"{tool} printed {len(answer.stdout) // 1024:,} KiB without an end", sections
+    for note in notes:
+        what, _, name = note.partition(": ")
+        if what == "not installed" and answer.status == _NOT_INSTALLED:
+            return Status.NOT_INSTALLED, f"{clean(name, 60)} is not installed on {node}", ()
+        if what == "needs root" and answer.status == _NOT_ALLOWED:
+            words = f"{clean(name, 60)} needs root on {node}: log in as root, or allow sudo -n there (fleet file: sudo)"
+            return Status.NEEDS_ROOT, words, ()
+    if answer.status in (_TIMED_OUT, _KILLED):
+        return Status.TIMED_OUT, f"{tool} did not end within {probe.limit_s:g} s and was ended", sections
+    if answer.status is None:
+        return Status.FAILED, f"{tool} was ended by a signal", sections
+    if answer.status != 0 and any(section.report is not None for section in sections):
+        # What one command could not do is no failure of the others: a copper cable has no module to be read.
+        unread = [section for section in sections if section.report is None]
+        return Status.OK, "; ".join(f"{one.command}: {one.unread or _last(one.err)}" for one in unread), sections
+    if answer.status != 0:
+        said = _last(err) or next((section.unread for section in sections if section.unread), "")
+        return Status.FAILED, f"{tool} ended with status {answer.status}" + (f": {said}" if said else ""), sections
+    return Status.OK, "", sections
+
+
+def _is_frame(line: str) -> bool:
+    return line.startswith((f"{_MARK}$ ", f"{_MARK}exit "))
+
+
+def _last(err: str) -> str:
+    lines = [line.strip() for line in err.split("\n") if line.strip() and not line.startswith(_MARK)]
+    return clean(lines[-1], 160) if lines else ""
+
+
+def _split(out: str, err: str, answer: Answer, probe: OnDemand) -> list[Section]:
+    """Return what each command said; all of it is one command's where nothing says otherwise."""
+    errors: list[list[str]] = []
+    for line in err.split("\n"):
+        if line.startswith(f"{_MARK}$ "):
+            errors.append([])
+        elif errors and not line.startswith(_MARK):
+            errors[-1].append(line)
+    sections: list[Section] = []
+    command, lines, inside = "", list[str](), False
+    outside: list[str] = []
+    for line in out.split("\n"):
+        if line.startswith(f"{_MARK}$ ") and not inside:
+            command, lines, inside = line[len(_MARK) + 2 :].rstrip(), [], True
+        elif line.startswith(f"{_MARK}exit ") and inside:
+            word = line[len(_MARK) + 5 :]
+            said = "\n".join(errors[len(sections)]) if len(sections) < len(errors) else ""
+            text = "\n".join(lines)
+            sections.append(Section(command, text, said, int(word) if word.isdecimal() and len(word) < 4 else None))
+            inside = False
+        else:
+            (lines if inside else outside).append(line)
+    if inside:
+        said = "\n".join(errors[len(sections)]) if len(sections) < len(errors) else ""
+        sections.append(Section(command, "\n".join(lines), said))
+    text = "\n".join(outside)
+    if text.strip() or not sections:
+        plain = "\n".join(line for line in err.split("\n") if not line.startswith(_MARK)) if not sections else ""
+        sections.insert(0, Section(probe.tool or probe.id, text, plain, None if sections else answer.status))
+    return sections
+
+
+def _read(section: Section, probe: OnDemand) -> Section:
+    read = reader(probe.parser)
+    if read is None:
+        return section
+    report, unread = None, ""
+    try:
+        report = read(section.text, exit=section.exit or 0, err=section.err)
+    except ToolError as error:
+        unread = clean(str(error), 300)
+    except Exception as error:  # noqa: BLE001  what a defect of ours keeps from being read can still be shown
+        unread = f"it could not be read: {type(error).__name__}: {clean(str(error), 200)}"
+    return Section(section.command, section.text, section.err, section.exit, report, unread)
+
+
+def reader(parser: str) -> Callable[..., Report] | None:
+    """Return the function that reads what a tool prints, None when there is none; `parser` is a name of the manifest,
+    where it was checked."""
+    if not parser:
+        return None
+    name = f"stethoscope.parse.tools.{parser}"
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name not in (name, "stethoscope.parse.tools"):
+            raise
+        return None
+    found: Callable[..., Report] | None = getattr(module, "read", None)
+    return found
+
+
+def result_json(result: Result) -> dict[str, Any]:
+    """Return a result as it stands in `stethoscope.probe_run/1` and in recordings."""
+    return {
+        "node": result.aim.node,
+        "place": result.aim.place,
+        "probe": result.probe,
+        "arguments": list(result.aim.arguments),
+        "at": iso(result.at),
+        "seconds": round(result.seconds, 3),
+        "status": result.status.value,
+        "words": result.words,
+        "forced": result.forced,
+        "items": [_item_json(item) for item in result.items],
+        "remarks": list(result.remarks),
+        "commands": [
+            {
+                "command": section.command,
+                "exit": section.exit,
+                "text": section.text,
+                "err": section.err,
+                "unread": section.unread,
+                "unknown": list(section.report.unknown) if section.report else [],
+            }
+            for section in result.sections
+        ],
+    }
+
+
+def _item_json(item: Item) -> dict[str, Any]:
+    from stethoscope.model.metric import REASON_WORDS, Missing
+
+    missing = item.value if isinstance(item.value, Missing) else None
+    return {
+        "where": item.where,
+        "name": item.name,
+        "value": None if missing is not None else item.value,
+        "missing": REASON_WORDS[missing.reason] if missing is not None else None,
+        "unit": item.unit,
+        "level": item.level,
+    }
