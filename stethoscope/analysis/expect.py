@@ -68,7 +68,7 @@ def kind_of(node: Node) -> str:
 def like(snapshot: FleetSnapshot, node: Node) -> list[Node]:
     """Return the other nodes of the same kind that have been seen."""
     kind = kind_of(node)
-    return [other for other in snapshot.nodes if other is not node and other.frames and kind_of(other) == kind]
+    return [other for other in snapshot.nodes if other.name != node.name and other.frames and kind_of(other) == kind]
 
 
 def same_places(snapshot: FleetSnapshot, node: Node, scope: Scope) -> Rows:

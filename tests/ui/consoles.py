@@ -129,8 +129,22 @@ class JitterSession(Remembering):
         return []
 
 
+class Reached:
+    """What a session knows of how its nodes are reached over SSH."""
+
+    def __init__(self, snapshot: FleetSnapshot) -> None:
+        """Reach the nodes of `snapshot` through a jump host."""
+        from stethoscope.collect.commands import Commands
+        from stethoscope.specs.fleet import FleetNode
+
+        self.nodes = tuple(FleetNode(node.name, user="kim", port=2222, jump="jump1") for node in snapshot.nodes)
+        self.commands = Commands()
+        self.ssh_config = None
+        self.simulated = False
+
+
 def main() -> None:
-    """Run the console on `still`, `jitter` or `hostile`: consoles.py KIND [NODES] [--ascii]."""
+    """Run the console on `still`, `jitter` or `hostile`: consoles.py KIND [NODES] [--ascii] [--reached]."""
     sys.path.insert(0, __file__.rsplit("/tests/", 1)[0])
     from stethoscope.errors import StethoscopeError
     from stethoscope.ui.run import run_console
@@ -141,7 +155,12 @@ def main() -> None:
     async def open_session() -> object:
         from tests.ui import scenes
 
-        return JitterSession(nodes) if kind == "jitter" else StillSession(getattr(scenes, kind)(nodes))
+        if kind == "jitter":
+            return JitterSession(nodes)
+        session = StillSession(getattr(scenes, kind)(nodes))
+        if "--reached" in sys.argv:
+            session.source = Reached(session.now)  # type: ignore[attr-defined]
+        return session
 
     try:
         code = run_console(open_session, title="demo", ascii_only="--ascii" in sys.argv)

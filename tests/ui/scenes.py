@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stethoscope.model.event import LogEvent
+from stethoscope.model.facts import Task
 from stethoscope.model.finding import Fact, Finding, Severity
 from stethoscope.model.frame import Link, LinkState
 from stethoscope.model.metric import Reason
-from tests.builders import WALL, fleet
+from tests.builders import DEVICES, WALL, fleet
 
 if TYPE_CHECKING:
     from stethoscope.model.fleet import FleetSnapshot
@@ -88,3 +90,50 @@ def hostile(nodes: int = 4) -> FleetSnapshot:
         ],
         events=[LogEvent(names[1], everywhere, everywhere, WALL)],
     )
+
+
+def sick(nodes: int = 8) -> FleetSnapshot:
+    """Return a fleet with parts, one node of which has something wrong in every section."""
+    name = "gpu-003"
+    snapshot = fleet(
+        nodes,
+        name="prod-a",
+        devices=DEVICES,
+        set={
+            (f"{name}/gpu/4", "gpu_temp"): 88,
+            (f"{name}/gpu/4", "gpu_temp_margin"): -3,
+            (f"{name}/gpu/4", "gpu_clocks_event_reasons"): 0x40,
+            (f"{name}/gpu/4", "gpu_throttle_time_hw_thermal"): 450_000,
+            (f"{name}/gpu/5", "nvlink_active_count"): 17,
+            (f"{name}/nvlink/5/11", "nvlink_state"): 0,
+            (f"{name}/nvlink/5/12", "nvlink_crc_errors"): 3,
+            (f"{name}/pcie/0000:1b:00.0", "pcie_link_width"): 8,
+            (f"{name}/pcie/0000:1b:00.0", "pcie_aer_correctable"): 2.5,
+            (f"{name}/ib/mlx5_2", "ib_port_rate"): 200,
+            (f"{name}/ib/mlx5_3", "ib_symbol_error"): 41,
+            (f"{name}/fs/scratch", "fs_used"): 99,
+            (f"{name}/disk/nvme1n1", "smart_passed"): 0,
+            (name, "zombie_gpu_holders"): 1,
+        },
+        totals={
+            (f"{name}/ib/mlx5_3", "ib_symbol_error"): 8123,
+            (f"{name}/ib/mlx5_5", "ib_link_downed"): 255,
+            (f"{name}/nvlink/5/12", "nvlink_crc_errors"): 300,
+            (f"{name}/pcie/0000:1b:00.0", "pcie_aer_correctable"): 1234,
+        },
+        notes={name: {"kernel_log": "permission: needs group systemd-journal"}},
+        findings=[
+            finding("P1", f"{name}/gpu/4", "thermal: 88 °C", "2026-03-14T02:02:07Z", "thermal",
+                    Fact("gpu_temp", 88.0, "below 83 °C", f"{name}/gpu/4", "", "nvml")),
+        ],
+        events=[LogEvent(name, "kernel", "NVRM: Xid (PCI:0000:1c:00): 74, NVLink error", WALL - 27, xid=74)],
+    )  # fmt: skip
+    node = replace(
+        snapshot.node(name),
+        tasks=(
+            Task(99, "D", "python3", "kim", "nvidia_ioctl", on_gpu=True),
+            Task(101, "Z", "nccl", "kim", on_gpu=True),
+            Task(120, "D", "ls", "bob", "rpc_wait"),
+        ),
+    )
+    return replace(snapshot, nodes=tuple(node if old.name == name else old for old in snapshot.nodes))

@@ -14,11 +14,9 @@ from stethoscope.ui.present.cursor import cursor_line
 from stethoscope.ui.present.grid import FOLD, FleetGrid, GridOptions, Target
 from stethoscope.ui.present.heat import HeatScale
 from stethoscope.ui.present.lines import finding_rows, legend_line, top_line, unseen_line
-from stethoscope.ui.present.node.page import node_rows
-from stethoscope.ui.present.node.view import View
 from stethoscope.ui.present.numbers import cell_text, common_unit, fact_text, number, total_text, value_text
 from stethoscope.ui.present.peers import Peers
-from stethoscope.ui.present.spans import ASCII, UNICODE, Level, Row, Span, cut, pad, plain, spread, to_ascii, width
+from stethoscope.ui.present.spans import ASCII, UNICODE, Level, Span, cut, pad, plain, spread, to_ascii, width
 from tests.builders import MONO, WALL, catalogue, fleet
 from tests.ui.scenes import finding, healthy, troubled
 
@@ -399,39 +397,6 @@ def test_a_scale_without_ends_comes_from_the_data_and_does_not_tremble() -> None
     assert highs == [1e6, 2e6, 2e6, 1e5]
 
 
-def node_text(name: str, cells: int = 200) -> str:
-    snapshot = troubled()
-    rows: list[Row] = node_rows(View(assess(snapshot, MONO), snapshot.node(name), WALL, cells, UNICODE))
-    return "\n".join(plain(row).rstrip() for row in rows)
-
-
-def test_the_node_screen_has_every_scope_and_its_units() -> None:
-    text = node_text("gpu-007")
-    assert "▲ Symbol errors /s" in text
-    assert "▲41" in text
-    assert "8,123" in text
-    assert "kernel log: permission" in text
-    assert "SM clock MHz" in text
-    assert "GPU memory used GiB" in text
-    assert "I/O wait" in text
-    assert "probe       10 frames, one every 2 s" in text
-    pinned = next(line for line in text.splitlines() if "pinned" in line)
-    assert pinned.split()[-3:] == ["pinned", "0", "0"]
-
-
-def test_the_node_screen_puts_the_worst_metrics_first_and_shows_the_log() -> None:
-    lines = node_text("gpu-002").splitlines()
-    first = lines[next(i for i, line in enumerate(lines) if line.startswith(" GPUs")) + 1]
-    assert first.startswith(" ✖ GPU answer")
-    assert "02:13:40  kernel  NVRM: Xid (PCI:0000:1a:00): 79" in "\n".join(lines)
-
-
-@pytest.mark.parametrize("cells", [40, 80, 200])
-def test_the_node_screen_fits(cells: int) -> None:
-    for name in ("gpu-002", "gpu-007", "gpu-014"):
-        assert all(width(line) <= max(cells, 76) for line in node_text(name, cells).splitlines())
-
-
 def test_a_node_without_gpus_and_ports_has_a_value_column() -> None:
     snapshot = fleet(1, gpus=0, ports=0)
     grid = grid_of(snapshot, metric="cpu_util", cells=100)
@@ -457,16 +422,3 @@ def test_findings_at_several_places_are_named_by_their_nodes() -> None:
         "leaf",
     ]
     assert assessment.nodes.tolist() == [Level.WARNING, Level.WARNING, Level.PLANNED, Level.NORMAL]
-
-
-def test_a_node_that_cannot_be_read_shows_why_and_no_table_of_reasons() -> None:
-    why = Link(LinkState.REFUSED, WALL - 95, "10.0.0.7:22 refuses connections", next_try=WALL + 12, attempts=4)
-    snapshot = fleet(nodes=2, lost=["gpu-002"], links={"gpu-002": why})
-    rows = [plain(row).rstrip() for row in node_rows(View(assess(snapshot, MONO), snapshot.nodes[1], WALL, 80, UNICODE))]
-    assert rows[:4] == [
-        " Link and identity",
-        "   link        refused since 2026-03-14T02:12:32Z",
-        "               10.0.0.7:22 refuses connections",
-        "               next try in 12 s, after 4 attempts",
-    ]
-    assert not any("unreachable" in row for row in rows)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stethoscope.clock import duration, hms
 from stethoscope.model.metric import REASON_WORDS, Kind, Missing, Reason, Scope
+from stethoscope.text import clean
 from stethoscope.ui.present.assess import peers_median
 from stethoscope.ui.present.node.judge import COMPARED, MAXIMA, expectation, limit_text
 from stethoscope.ui.present.node.trend import trend_text
@@ -227,5 +228,5 @@ def _throttled(view: View, spot: Spot, row: int, code: int) -> list[Said]:
 def as_text(view: View, spot: Spot, words: str) -> str:
     """Return what stands under the cursor as one line for the clipboard."""
     if not spot.is_value:
-        return words
-    return f" {view.glyphs.dot} ".join(part.text for part in about_value(view, spot, 120))
+        return clean(words, 4000)
+    return clean(f" {view.glyphs.dot} ".join(part.text for part in about_value(view, spot, 120)), 4000)

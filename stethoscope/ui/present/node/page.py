@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
+from stethoscope.text import clean
 from stethoscope.ui.present.node import about, devices, host
 from stethoscope.ui.present.node.judge import finding_levels, judge
 from stethoscope.ui.present.node.view import (
@@ -143,6 +144,7 @@ def node_rows(view: View) -> list[Row]:
 def node_text(view: View) -> str:
     """Return the whole node as text: the page with all sections open and everything in one column."""
     view = replace(view, cells=TEXT_CELLS, all_open=True, focus=None)
-    title = plain(node_title(view, TEXT_CELLS)).strip()
-    rows = [plain(row).rstrip() for row in node_rows(view)]
+    title = clean(plain(node_title(view, TEXT_CELLS)), 4 * TEXT_CELLS).strip()
+    # Everything remote was cleaned when it was parsed; what is left here is a defect that must not reach a file.
+    rows = [clean(plain(row), 4 * TEXT_CELLS).rstrip() for row in node_rows(view)]
     return "\n".join([f" {title}", *rows]) + "\n"
