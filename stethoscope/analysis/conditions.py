@@ -74,7 +74,11 @@ class Evaluator:
         elif isinstance(condition, Compare) and condition.window_s and condition.aggregate != "last":
             metric, keep = key = _ring_key(condition)
             slot_s = max(SLOT_S, TIER_S[self._catalogue[metric].tier])
-            self._rings.setdefault(key, Ring(keep.removeprefix("total "), slot_s)).need(condition.window_s)
+            if key not in self._rings:
+                # There are hundreds of thousands of links.
+                is_short = self._catalogue[metric].scope is Scope.NVLINK
+                self._rings[key] = Ring(keep.removeprefix("total "), slot_s, is_short=is_short)
+            self._rings[key].need(condition.window_s)
 
     def fit(self, changed: Mapping[Scope, Flags]) -> None:
         """Take the rows of a new layout."""
@@ -155,7 +159,7 @@ class Evaluator:
         metric = self._catalogue[leaf.metric]
         then, ages = ring.oldest(leaf.window_s, moment.mono)
         counter = metric.kind is Kind.COUNTER
-        change = (moment.totals(leaf.metric) if counter else moment.values(leaf.metric)) - then
+        change = ring.as_kept(moment.totals(leaf.metric) if counter else moment.values(leaf.metric)) - then
         change[~(ages > 0)] = np.nan
         scale = metric.rate_scale if counter else 1.0
         if leaf.aggregate == "delta":

@@ -71,12 +71,12 @@ class Ring:
     `keep` is what a slot holds of its samples: their first, min, max or last.
     """
 
-    def __init__(self, keep: str, slot_s: float = SLOT_S) -> None:
-        """Start with no slot; `need` says how far back it must reach."""
+    def __init__(self, keep: str, slot_s: float = SLOT_S, *, is_short: bool = False) -> None:
+        """Start with no slot; `need` says how far back it must reach. When it `is_short`, samples have seven digits."""
         self._keep = keep
         self.slot_s = slot_s
         self._slots = 0
-        self._data = np.empty((0, 0))
+        self._data = np.empty((0, 0), np.float32 if is_short else np.float64)
         self._at: Floats = np.empty(0)
         self._newest = -1
 
@@ -85,7 +85,7 @@ class Ring:
         slots = int(np.ceil(window_s / self.slot_s)) + 2
         if slots > self._slots:
             self._slots = slots
-            self._data = np.full((slots, self._data.shape[1]), np.nan)
+            self._data = np.full((slots, self._data.shape[1]), np.nan, self._data.dtype)
             self._at = np.full(slots, np.nan)
 
     @property
@@ -95,13 +95,17 @@ class Ring:
 
     def fit(self, changed: Flags) -> None:
         """Take as many rows as `changed` has; forget those that are set in it."""
-        self._data = fitted(self._data, changed, np.nan)  # type: ignore[assignment]
+        self._data = fitted(self._data, changed, np.nan)
 
     def forget(self) -> None:
         """Drop every sample."""
         self._data[:] = np.nan
         self._at[:] = np.nan
         self._newest = -1
+
+    def as_kept(self, values: Floats) -> Floats:
+        """Return `values` with the digits that a sample of them has: what did not change is equal."""
+        return values.astype(self._data.dtype, copy=False).astype(np.float64, copy=False)
 
     def has(self, mono: float) -> bool:
         """Tell whether the slot of this moment has samples."""

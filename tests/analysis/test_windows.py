@@ -82,3 +82,15 @@ def test_a_missing_sample_does_not_wipe_its_slot() -> None:
     made = ring("first", 20, [(0, 7.0), (1, float("nan")), (6, float("nan"))])
     value, age = made.oldest(20, 6)
     assert (value[0], age[0]) == (7, 6)
+
+
+def test_short_samples_know_what_did_not_change() -> None:
+    ring = Ring("first", 30.0, is_short=True)
+    ring.need(60.0)
+    ring.fit(np.ones(2, dtype=bool))
+    totals = np.array([2.0**31 + 1, 5.0])
+    ring.put(totals, 0.0)
+    then, ages = ring.oldest(60.0, 30.0)
+    assert (ring.as_kept(totals) - then).tolist() == [0.0, 0.0]
+    assert ages.tolist() == [30.0, 30.0]
+    assert ring.nbytes == 4 * 2 * 4
