@@ -17,15 +17,17 @@ from stethoscope.collect import ondemand as scripts
 from stethoscope.collect.command import Answer, CommandError
 from stethoscope.collect.journal import read_journal
 from stethoscope.errors import UsageError
+from stethoscope.model.frame import Link, LinkState
 from stethoscope.model.metric import Missing, Reason
 from stethoscope.model.report import Item, Report, ToolError
 from stethoscope.session import ondemand, probe_result
 from stethoscope.session.aims import Refusal
 from stethoscope.session.ondemand import OnDemandRuns
 from stethoscope.session.probe_result import Result, Status, read_answer, reader, result_json
+from stethoscope.session.session import Session
 from stethoscope.specs.fleet import FleetNode
 from stethoscope.specs.probes import OnDemand, load_manifest
-from tests.builders import WALL, fleet
+from tests.builders import WALL, catalogue, fleet
 from tests.session.asked import MARK, Nodes, framed, ok, runs_on
 
 if TYPE_CHECKING:
@@ -183,6 +185,31 @@ async def test_results_are_kept_up_to_a_size(monkeypatch: pytest.MonkeyPatch) ->
     for number in (1, 2, 3, 4, 3):
         await finished(runs.start(runs.preview("ibstat", [f"gpu-00{number}"])))
     assert [node for node, _, _ in runs.results] == ["gpu-004", "gpu-003"]
+
+
+async def test_a_recording_that_runs_takes_every_result_and_a_broken_one_costs_itself() -> None:
+    notes: list[tuple[str, dict[str, object]]] = []
+
+    class Tap:
+        def __init__(self, *, breaks: bool = False) -> None:
+            self._breaks = breaks
+
+        def on_link(self, node: str, link: Link) -> None:
+            pass
+
+        def on_note(self, kind: str, value: object) -> None:
+            if self._breaks:
+                raise OSError("the disk is full")
+            assert isinstance(value, dict)
+            notes.append((kind, value))
+
+    snapshot = fleet(1)
+    source = Nodes(snapshot, ok)
+    session = Session(source, catalogue(), FixedClock(WALL), taps=[Tap(breaks=True), Tap()])  # type: ignore[arg-type, list-item]
+    session.on_link("gpu-001", Link(LinkState.LIVE, WALL))
+    await finished(session.ondemand.start(session.ondemand.preview("ibstat", ["gpu-001"])))
+    assert [(kind, value["probe"], value["status"]) for kind, value in notes] == [("ondemand", "ibstat", "ok")]
+    assert session.lost_lines == 1
 
 
 async def test_ending_the_session_gives_up_what_runs() -> None:

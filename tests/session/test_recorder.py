@@ -276,3 +276,19 @@ def test_a_disk_that_stands_still_holds_nothing_up(tmp_path: Path, monkeypatch: 
     lost = [record.payload for record in records if record.type == RecordType.LOST]
     assert lost == [b'{"records":%d}' % recorder.counts.dropped]
     assert sum(record.type == RecordType.FRAME for record in records) == 1001 - recorder.counts.dropped
+
+
+def test_what_a_probe_on_demand_said_stands_once(tmp_path: Path) -> None:
+    clock = FixedClock(1000.0)
+    recorder = Recorder(Fleet(), clock, FileOutlet(tmp_path / "a.sthr"))
+    recorder.open()
+    recorder.on_note("ondemand", {"node": "gpu-001", "probe": "mlxlink"})
+    for mono in (1.0, 62.0, 130.0):
+        clock.advance(mono - clock.monotonic())
+        recorder.on_frame(frame(b"x", mono=mono))
+        recorder._drain()
+    assert recorder._writer is not None
+    recorder._writer.close()
+    recording = Recording(tmp_path / "a.sthr")
+    notes = [record.payload for block in recording.blocks() for record in block if record.type == RecordType.NOTE]
+    assert notes == [msgspec.json.encode({"kind": "ondemand", "value": {"node": "gpu-001", "probe": "mlxlink"}})]
