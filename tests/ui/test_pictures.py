@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.ui.scenes import troubled
+from tests.builders import DEVICES, fleet
+from tests.ui.scenes import hostile, sick, troubled
 from tests.ui.test_console import app_on, ready
 
 if TYPE_CHECKING:
@@ -41,3 +42,22 @@ def pressing(*keys: str) -> Callable[[Pilot[None]], Awaitable[None]]:
 )
 def test_the_screen_looks_as_it_did(snap_compare: Any, size: tuple[int, int], keys: tuple[str, ...]) -> None:
     assert snap_compare(app_on(troubled()), terminal_size=size, run_before=pressing(*keys))
+
+
+@pytest.mark.parametrize(
+    ("scene", "size", "keys", "ascii_only"),
+    [
+        pytest.param("still", (80, 24), ("down",), False, id="healthy-narrow"),
+        pytest.param("still", (200, 60), ("down", "down", "right"), False, id="healthy-wide"),
+        pytest.param("sick", (80, 24), ("down", "down"), False, id="sick-narrow"),
+        pytest.param("sick", (200, 60), ("pagedown", "right"), False, id="sick-wide"),
+        pytest.param("sick", (100, 40), ("G",), True, id="sick-ascii"),
+        pytest.param("hostile", (120, 40), ("a",), False, id="hostile"),
+    ],
+)
+def test_a_node_looks_as_it_did(
+    snap_compare: Any, scene: str, size: tuple[int, int], keys: tuple[str, ...], ascii_only: bool
+) -> None:
+    made = {"still": lambda: fleet(8, name="prod-a", devices=DEVICES), "sick": sick, "hostile": hostile}[scene]()
+    app = app_on(made, ascii_only=ascii_only)
+    assert snap_compare(app, terminal_size=size, run_before=pressing("enter", *keys))

@@ -209,7 +209,7 @@ def log(view: View, level: int) -> Section:
         for event in events[-LOG_LINES:]:
             at = f"{hms(event.at)} {event.source}" if event.source != "kernel" else hms(event.at)
             said = Level.WARNING if event.xid is not None else 0
-            lines.append(text_line(view, "log", at, event.text, level=said, key=f"{event.at} {event.text}"))
+            lines.append(text_line(view, "log", at, event.text, Tone.PLAIN, level=said, key=f"{event.at} {event.text}"))
         return lines
 
     return Section("log", "Kernel log", level, joined(view, parts), body, keeps_open=True)

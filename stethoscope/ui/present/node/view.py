@@ -156,7 +156,7 @@ def fitted(line: Line, cells: int, ellipsis: str) -> Line:
 
 
 def text_line(
-    view: View, section: str, name: str, text: str, tone: Tone = Tone.PLAIN, *, level: int = 0, key: str = ""
+    view: View, section: str, name: str, text: str, tone: Tone = Tone.QUIET, *, level: int = 0, key: str = ""
 ) -> Line:
     """Return a line of words with a quiet name before them; `key` is what it is known by, when that is not its name."""
     loud = level > Level.MISSING
