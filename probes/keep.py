@@ -26,7 +26,7 @@ heads = {}
 """What the beginnings of patterns found; forgotten with each group that is read."""
 LAST_SIGN = re.compile("(.*[*?[][^/]*)(.*)")
 known = {}
-"""What does not change, by path: the texts of files, and where links lead, with what they say."""
+"""What hardly changes, by path, with what it was made from; forgotten now and then."""
 kernel_threads = set()
 """Their process ids; forgotten now and then, because a number can come again."""
 rounds = [0]
@@ -86,7 +86,11 @@ def only(path, expression):
 
 def nonzero(path, _):
     """Return the lines whose last word is not 0."""
-    return "".join(line + "\n" for line in whole(path, None).split("\n") if line.split()[-1:] not in ([], ["0"]))
+    content = files.read_file(path, MOST_READ)
+    if known.get(path, ("",))[0] != content:
+        lines = [line + "\n" for line in files.as_text(content).split("\n") if line.split()[-1:] not in ([], ["0"])]
+        known[path] = content, "".join(lines)
+    return known[path][1]
 
 
 def stripped(path, _):

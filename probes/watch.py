@@ -65,8 +65,7 @@ def shorten(part):
 
 
 class Watch:
-    """The groups and the thread that reads them. The main loop prints what is in `done` and puts parts of the driver
-    into `driver`."""
+    """The groups and the thread that reads them. The main loop gives it `news` and prints what is in `done`."""
 
     def __init__(self, gpus, wake):
         self.gpus = gpus

@@ -16,7 +16,8 @@ A node without Python says ` no-python sh` behind the sentinel and gets the prob
 it, and whose blocks `parse.shstream` makes the same messages of.
 
 The console writes control lines to the probe's standard input, also JSON: {"do":"tick","s":5.0}, {"do":"full"},
-{"do":"watch","groups":[{"name":"disks","s":30,"read":[["/proc/diskstats",""]],"run":[]}]}, {"do":"stop"}.
+{"do":"watch","groups":[{"name":"disks","s":30,"read":[["/proc/diskstats",""]],"run":[]}]}, {"do":"stop"}. The first
+`watch` line also carries the probe's later parts (`parts`: base64 of zlib; collect.watchlist makes it).
 """
 
 from __future__ import annotations
