@@ -117,7 +117,9 @@ NOT_MODELLED = (
     "nvme_critical_warning", "smart_reallocated_sectors", "smart_wearout_indicator", "storage_read_latency",
     "storage_write_latency", "storage_rpc_backlog", "storage_throughput", "job_step_time", "job_throughput", "job_loss",
     "job_loss_variance", "job_grad_norm", "job_allreduce_p99", "job_busbw", "job_checkpoint_write_time", "rank_alive",
-    "rank_compute_time", "rank_comm_time", "rank_data_time", "rank_other_time", "rank_collective_count",
+    "nvme_temperature", "oom_kills", "edac_ue", "pcie_aer_nonfatal", "pcie_aer_fatal", "nfs_retrans",
+    "clock_synchronised", "rank_compute_time", "rank_comm_time",
+    "rank_data_time", "rank_other_time", "rank_collective_count",
 )  # fmt: skip
 """Metrics that a scenario may `set` although no column carries them; they are kept beside the columns."""
 

@@ -73,7 +73,7 @@ def _node_fields(twin: Twin, row: int) -> list[str]:
         f"NodeName={name} Arch=x86_64 CoresPerSocket=48",
         f"Gres=gpu:{_model(twin)}:{twin.layout.gpu_shape[1]}(S:0-1)",
         f"NodeAddr={name} NodeHostName={name} Version={VERSION}",
-        "OS=Linux 5.15.0-107-generic #117-Ubuntu SMP",
+        f"OS=Linux {twin.builds.of(row).kernel} #123-Ubuntu SMP",
         f"State={'+'.join(states)} ThreadsPerCore=2 Weight=1 Owner=N/A MCS_label=N/A",
         f"Partitions={PARTITION}",
     ]

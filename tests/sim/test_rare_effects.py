@@ -222,6 +222,8 @@ def test_words_and_node_states_that_a_scenario_sets() -> None:
         "at: 10s, set: {where: gpu-002, metric: clock_offset, value: 4.2}",
         "at: 10s, set: {where: gpu-002, metric: fabricmanager_active, value: 0}",
         "at: 10s, set: {where: gpu-002, metric: swap_used, value: 512}",
+        "at: 10s, set: {where: gpu-002, metric: edac_ue, value: 2}",
+        "at: 10s, set: {where: gpu-003, metric: clock_synchronised, value: 0}",
         "at: 10s, set: {where: gpu-002, metric: dstate_processes, value: 2}",
         "at: 10s, set: {where: gpu-002/disk/nvme1n1, metric: fs_used, value: 99.5}",
     )
@@ -232,6 +234,9 @@ def test_words_and_node_states_that_a_scenario_sets() -> None:
     assert found["gpu"].words["driver_version"] == found["identity"].words["driver_version"] == "535.183.06"
     assert found["clock"].node["clock_offset"] == pytest.approx(4.2)
     assert (found["tuning"].node["fabricmanager_active"], usual["tuning"].node["fabricmanager_active"]) == (0, 1)
+    assert (found["host"].node["edac_ue"], usual["host"].node["edac_ue"]) == (2, 0)
+    assert usual["clock"].node["clock_synchronised"] == 1
+    assert facts(world, 2)["clock"].node["clock_synchronised"] == 0
     assert (found["host"].node["swap_used"], usual["host"].node["swap_used"]) == (512, 0)
     assert (found["host"].node["dstate_processes"], usual["host"].node["dstate_processes"]) == (2, 0)
     assert _device(found["mounts"], Scope.FS, "/local", "fs_used") == pytest.approx(99.5, abs=0.1)

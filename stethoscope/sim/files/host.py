@@ -38,10 +38,11 @@ def files(view: View) -> dict[str, str]:
         "tasks": tasks(view),
     }
     corrected = view.count("edac_ce", int(view.draw("edac", 1)[0] < 0.06))
+    uncorrected = view.count("edac_ue", 0)
     for number in range(_CONTROLLERS):
         base = f"/sys/devices/system/edac/mc/mc{number}"
         found[f"{base}/ce_count"] = f"{corrected if number == 3 else 0}\n"
-        found[f"{base}/ue_count"] = "0\n"
+        found[f"{base}/ue_count"] = f"{uncorrected if number == 3 else 0}\n"
     return found
 
 
@@ -62,6 +63,9 @@ def tasks(view: View) -> str:
 
 def chrony(view: View) -> str:
     """Return what `chronyc -c -n tracking` prints; its offset is positive for a clock that is slow."""
+    if not view.state("clock_synchronised", 1):
+        nothing = "0.000000000," * 4
+        return f"00000000,,0,{nothing}0.000,0.000,0.000,1.000000000,1.000000000,0.0,Not synchronised\n"
     offset_s = view.state("clock_offset", view.clock_offset_s)
     wall_s = view.wall_s
     drift = 4 * view.draw("clock drift", 1)[0] - 2
