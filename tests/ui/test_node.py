@@ -101,12 +101,25 @@ def test_what_is_below_comparable_nodes_is_loud_and_a_model_with_fewer_links_is_
 def test_a_lost_gpu_is_told_once_and_its_column_is_quiet() -> None:
     snapshot = fleet(4, lost=["gpu-002/gpu/2"])
     rows = text_of(view_of(snapshot, "gpu-002", 120))
-    assert rows[0].startswith(" –    gpu/2  lost: does not answer any more")
+    assert rows[0].startswith(" –    gpu/2  lost: no answer any more")
     text = "\n".join(rows)
     assert "–gpu 2" in text
     assert text.count("lost") == 1
     clocks = next(row for row in rows if "SM clock" in row)
     assert clocks.split()[3:] == ["1980", "1980", "–", "1980", "1980", "1980", "1980", "1980"]
+
+
+def test_the_links_of_a_lost_gpu_are_not_told_again() -> None:
+    links = [f"gpu-002/nvlink/2/{link}" for link in range(18)]
+    lost = ["gpu-002/gpu/2", *links, "gpu-002/pcie/0000:1a:00.0", "gpu-002/disk/nvme1n1"]
+    view = view_of(fleet(4, devices=DEVICES, lost=lost), "gpu-002", 120)
+    page = node_page(view)
+    assert [plain(row_of(one)).strip() for one in page.lines[:3]] == [
+        "–    gpu/2  lost: no answer any more", "–    disk/nvme1n1  lost: no answer any more", "",
+    ]  # fmt: skip
+    assert page.open == {"gpus", "storage"}
+    opened = text_of(replace(view, opened={"nvlink": True}))
+    assert "   gpu 2  ––––––––––––––––––  0 of 18 up" in opened
 
 
 def test_a_driver_that_hangs_is_told_once_and_the_host_stays_visible() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stethoscope.model.metric import Missing, Reason, Scope
-from stethoscope.ui.present.node.judge import expectation
+from stethoscope.ui.present.node.judge import expectation, of_lost_gpus, same_address
 from stethoscope.ui.present.node.rows import Column, device_rows
 from stethoscope.ui.present.node.table import metric_table
 from stethoscope.ui.present.node.view import Line, Piece, Section, Spot, View, range_text
@@ -127,6 +127,9 @@ def _nvlink_body(view: View) -> list[Line]:
     snapshot, node = view.snapshot, view.node
     table, part = snapshot.tables[Scope.NVLINK], snapshot.rows(node, Scope.NVLINK)
     levels = view.levels(Scope.NVLINK)
+    # A lost GPU is told once; its links are quiet.
+    quiet = of_lost_gpus(view, Scope.NVLINK)
+    levels[list(quiet)] = Level.NORMAL
     state = table.index["nvlink_state"]
     by_gpu: dict[str, list[int]] = {}
     for at, name in enumerate(node.devices.get(Scope.NVLINK, ())):
@@ -142,7 +145,8 @@ def _nvlink_body(view: View) -> list[Line]:
             up += int(here and not down)
             mark = Level(int(levels[at])) if levels[at] > Level.MISSING else Level.PLANNED if down else Level.NORMAL
             tone = level_tone(mark) if mark > Level.MISSING else Tone.NORMAL
-            line.append(Piece(view.glyphs.level(mark), tone, Spot("nvlink", Scope.NVLINK, "nvlink_state", at)))
+            sign = view.glyphs.dash if at in quiet else view.glyphs.level(mark)
+            line.append(Piece(sign, tone, Spot("nvlink", Scope.NVLINK, "nvlink_state", at)))
         speed = [
             f"{value_text(snapshot.catalogue['nvlink_speed'], value)} each"
             for value in {table.get("nvlink_speed", part[at]) for at in links}
@@ -249,12 +253,11 @@ def _pcie_body(view: View) -> list[Line]:
 
 def what_is_at(view: View, address: str) -> str:
     """Return which GPU or port has this PCI address, else the driver of the device."""
-    tail = address.lower()[-10:]
     for gpu in view.node.gpus:
-        if gpu.pci and gpu.pci.lower().endswith(tail):
+        if same_address(gpu.pci, address):
             return f"gpu/{gpu.index}"
     for port in view.node.ports:
-        if port.pci and port.pci.lower().endswith(tail):
+        if same_address(port.pci, address):
             return f"ib/{port.device}"
     about = view.node.about.get((Scope.PCIE, address), {})
     return " ".join(word for word in (about.get("driver", ""), about.get("model", "")) if word)

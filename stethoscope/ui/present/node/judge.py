@@ -120,10 +120,8 @@ def _of_scope(view: View, scope: Scope) -> list[Beyond]:
     table, part = snapshot.tables[scope], snapshot.rows(node, scope)
     lost = lost_rows(table, part)
     found: list[Beyond] = []
-    for at in np.flatnonzero(lost):
-        where = short_place(snapshot.place(node, scope, int(at)))
-        spot = Spot(SECTIONS[scope], scope, table.metrics[0], int(at))
-        found.append(Beyond(Level.LOST, SECTIONS[scope], spot, where, "lost: does not answer any more", ""))
+    told = of_lost_gpus(view, scope) if lost.any() else set()
+    found += _gone(view, scope, [at for at in np.flatnonzero(lost).tolist() if at not in told])
     if scope is Scope.GPU and view.assessment.hung[node.index]:
         found.append(Beyond(Level.HUNG, "gpus", Spot("gpus"), "", "GPU driver does not answer", ""))
     for name in table.metrics:
@@ -138,6 +136,42 @@ def _of_scope(view: View, scope: Scope) -> list[Beyond]:
         if wrong.size:
             found += _said(view, metric, wrong.tolist(), levels, limit_text(metric, int(levels.max())))
     return found
+
+
+def of_lost_gpus(view: View, scope: Scope) -> set[int]:
+    """Return the positions of the links that belong to GPUs that are lost: that is told once, of the GPU."""
+    node = view.node
+    lost = lost_rows(view.snapshot.tables[Scope.GPU], view.snapshot.rows(node, Scope.GPU))
+    gone = [gpu for gpu, is_gone in zip(node.gpus, lost, strict=False) if is_gone]
+    if not gone or scope not in (Scope.NVLINK, Scope.PCIE):
+        return set()
+    indices = {str(gpu.index) for gpu in gone}
+    return {
+        at
+        for at, name in enumerate(node.devices.get(scope, ()))
+        if (
+            name.partition("/")[0] in indices
+            if scope is Scope.NVLINK
+            else any(same_address(gpu.pci, name) for gpu in gone)
+        )
+    }
+
+
+def same_address(one: str, other: str) -> bool:
+    """Tell whether two texts are the same PCI address, the domain of which can have four digits or eight."""
+    return bool(one and other) and one.lower()[-10:] == other.lower()[-10:]
+
+
+def _gone(view: View, scope: Scope, lost: list[int]) -> list[Beyond]:
+    section, table = SECTIONS[scope], view.snapshot.tables[scope]
+    places = [short_place(view.snapshot.place(view.node, scope, at)) for at in lost]
+    if len(lost) > 2:
+        where = f"{len(lost)} of {len(view.snapshot.rows(view.node, scope))} {places[0].partition('/')[0]}"
+        lost, places = lost[:1], [where]
+    return [
+        Beyond(Level.LOST, section, Spot(section, scope, table.metrics[0], at), where, "lost: no answer any more", "")
+        for at, where in zip(lost, places, strict=True)
+    ]
 
 
 def limit_text(metric: Metric, level: int) -> str:
@@ -220,7 +254,7 @@ def _low(view: View, scope: Scope, metric: Metric) -> _Low:
 def _missing_devices(view: View, scope: Scope) -> list[Beyond]:
     """Return that the node has fewer devices than it should, as far as that is known."""
     count = len(view.snapshot.rows(view.node, scope))
-    known = count > 0 or (scope is Scope.GPU and "gpus" not in view.node.notes)
+    known = count > 0 or (scope is Scope.GPU and "nvml" not in view.node.notes)
     expected = expected_count(view.snapshot, view.node, scope) if known and view.node.frames else None
     if expected is None or count >= expected.value:
         return []

@@ -64,10 +64,10 @@ def shape(view: View, names: Sequence[str]) -> Shape:
 
 
 def lost_rows(table: Table, part: range) -> np.ndarray:
-    """Return which devices are gone: every value of theirs is LOST."""
+    """Return which devices are gone: most of what is read of them is LOST."""
     block = table.reasons[:, part.start : part.stop]
-    gone = (block == Reason.LOST) | (block == Reason.UNSUPPORTED) | (block == Reason.PRESENT)
-    lost: np.ndarray = gone.all(axis=0) & ((block == Reason.LOST).sum(axis=0) > len(block) // 2)
+    silent = (block == Reason.UNSUPPORTED) | (block == Reason.WAITING) | (block == Reason.ABSENT)
+    lost: np.ndarray = 2 * (block == Reason.LOST).sum(axis=0) > (~silent).sum(axis=0)
     return lost
 
 
