@@ -6,13 +6,15 @@ import os
 ROOT = os.environ.get("STETHOSCOPE_ROOT", "")
 
 
-def read_file(path, most=1 << 30):
-    """Return the bytes of a file under the root, at most about `most`; OSError when it cannot be read."""
+def read_file(path, most=0):
+    """Return the bytes of a file under the root; OSError when it cannot be read. With `most` it is a long one, at most
+    about so many bytes: the kernel gives files of many records in pieces, of which none has to be full."""
     descriptor = os.open(ROOT + path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         content = os.read(descriptor, 65536)
-        if len(content) < 4096:
+        if not most and len(content) < 4096:
             return content
+        most = most or 1 << 30
         parts = [content]
         while content and most > 0:
             content = os.read(descriptor, 65536)

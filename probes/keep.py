@@ -15,7 +15,7 @@ import files
 MOST_READ = 1048576
 MOST_KEPT = 262144
 MOST_TASKS = 500
-TASKS_SHARE = 0.00015
+TASKS_SHARE = 0.0001
 """Looking for processes takes no larger share of the time than this, unless it were done less often than TASKS_S."""
 TASKS_S = 120.0
 
@@ -76,7 +76,8 @@ def once(path, _):
 
 def whole(path, _):
     """Return a file's text."""
-    return files.as_text(files.read_file(path, MOST_READ))
+    # Those of /sys have one piece.
+    return files.as_text(files.read_file(path, 0 if path.startswith("/sys/") else MOST_READ))
 
 
 def only(path, expression):
@@ -86,7 +87,7 @@ def only(path, expression):
 
 def nonzero(path, _):
     """Return the lines whose last word is not 0."""
-    content = files.read_file(path, MOST_READ)
+    content = files.read_file(path)
     if known.get(path, ("",))[0] != content:
         lines = [line + "\n" for line in files.as_text(content).split("\n") if line.split()[-1:] not in ([], ["0"])]
         known[path] = content, "".join(lines)
