@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from stethoscope.text import clean
-from stethoscope.ui.present.node import about, devices, host
+from stethoscope.ui.present.node import about, devices, host, links
 from stethoscope.ui.present.node.judge import finding_levels, judge
 from stethoscope.ui.present.node.view import (
     Line,
@@ -84,9 +84,9 @@ def _sections(view: View, wrong: list[Beyond]) -> list[Section]:
     if host.has_values(view):
         made += [
             devices.gpus(view, level("gpus")),
-            devices.nvlink(view, level("nvlink")),
+            links.nvlink(view, level("nvlink")),
             devices.fabric(view, level("fabric")),
-            devices.pcie(view, level("pcie")),
+            links.pcie(view, level("pcie")),
             host.host(view, level("host")),
             devices.storage(view, level("storage")),
             host.processes(view, level("processes")),
