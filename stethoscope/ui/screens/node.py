@@ -212,8 +212,13 @@ class NodeScreen(Screen[None]):
         self._go(goal)
 
     def action_page(self, pages: int) -> None:
-        """Move by pages."""
-        self.action_move(pages * max(1, self.query_one(RowsView).size.height - 1), 0)
+        """Move the picture and the cursor by pages."""
+        widget, page = self.query_one(RowsView), self._page
+        rows = pages * max(1, widget.size.height - 1)
+        if page is not None:
+            most = max(0, len(page.lines) - widget.size.height)
+            self._scroll(len(page.lines), min(most, widget.scroll_offset.y + rows))
+        self.action_move(rows, 0)
 
     def action_cursor_first(self) -> None:
         """Go to what is wrong first, and follow it."""
