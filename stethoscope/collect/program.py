@@ -30,8 +30,9 @@ class Program:
         return payload
 
 
-def probe_program() -> Program:
-    """Return the probe."""
+def probe_program(nodes: int = 1) -> Program:
+    """Return the probe, as it runs on a node of a fleet of so many."""
     from stethoscope.collect import payload, watchlist
 
-    return Program(payload.command, payload.payload, watchlist.watch_line)
+    watch_line, pace = watchlist.watch_line, watchlist.pace_of(nodes)
+    return Program(payload.command, payload.payload, lambda sudo: watch_line(sudo, pace))

@@ -69,7 +69,7 @@ class SshSource:
         raise_file_limit(len(self.nodes))
         # Importing asyncssh takes a fifth of a second, which the first picture on the screen should not wait for.
         dial = importlib.import_module("stethoscope.collect.dial")
-        program = self._program or probe_program()
+        program = self._program or probe_program(len(self.nodes))
         dialer = dial.SshDialer(
             program,
             accept_new=self._accept_new,

@@ -10,21 +10,33 @@ from typing import TYPE_CHECKING, Any
 
 from stethoscope import paths
 from stethoscope.collect import payload
+from stethoscope.specs.fleet import SMALL_FLEET
 from stethoscope.specs.probes import load_manifest
 
 if TYPE_CHECKING:
     from stethoscope.specs.probes import Run, Watch
 
 
+MANY_PACE = 2.0
+"""Above SMALL_FLEET nodes what is read every half a minute is read so many times less often, as frames are: reading it
+all takes the console more than the frames do."""
+
+
+def pace_of(nodes: int) -> float:
+    """Return how many times the interval of a group of the tier `medium` is on a fleet of `nodes`."""
+    return 1.0 if nodes <= SMALL_FLEET else MANY_PACE
+
+
 @functools.cache
-def watch_line(sudo: bool) -> bytes:
-    """Return the line, with its newline, for a node on which `sudo -n` may be used or not.
+def watch_line(sudo: bool, pace: float = 1.0) -> bytes:
+    """Return the line, with its newline, for a node on which `sudo -n` may be used or not; `pace` is of its fleet.
 
     Raises DataError for a manifest that is broken. It is kept in the cache, as the payload is.
     """
     manifest = (paths.bundled("probes") / "manifest.yaml").read_bytes()
     return payload.kept(
-        [b"sudo" if sudo else b"", manifest, *payload.watch_sources()], lambda: line_of(watch_groups(sudo=sudo))
+        [b"sudo" if sudo else b"", b"%g" % pace, manifest, *payload.watch_sources()],
+        lambda: line_of(watch_groups(sudo=sudo, pace=pace)),
     )
 
 
@@ -34,9 +46,9 @@ def line_of(groups: list[dict[str, Any]]) -> bytes:
     return json.dumps({"do": "watch", "groups": groups, "parts": parts}, separators=(",", ":")).encode() + b"\n"
 
 
-def watch_groups(*, sudo: bool) -> list[dict[str, Any]]:
+def watch_groups(*, sudo: bool, pace: float = 1.0) -> list[dict[str, Any]]:
     """Return the groups as a control line has them, without braces."""
-    return [_group(group, sudo=sudo) for group in load_manifest().watch]
+    return [_group(group, sudo=sudo, pace=pace) for group in load_manifest().watch]
 
 
 def expand(pattern: str) -> list[str]:
@@ -48,8 +60,9 @@ def expand(pattern: str) -> list[str]:
     return [other for word in words.split(",") for other in expand(f"{before}{word}{after}")]
 
 
-def _group(group: Watch, *, sudo: bool) -> dict[str, Any]:
-    message: dict[str, Any] = {"name": group.id, "s": group.every_s}
+def _group(group: Watch, *, sudo: bool, pace: float) -> dict[str, Any]:
+    every_s = group.every_s * pace if group.tier == "medium" else group.every_s
+    message: dict[str, Any] = {"name": group.id, "s": every_s}
     if group.read:
         message["read"] = [[path, read.keep] for read in group.read for path in expand(read.path)]
     if group.run:

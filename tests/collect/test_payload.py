@@ -188,6 +188,17 @@ def test_the_line_after_the_first_frame_has_the_groups_of_the_manifest() -> None
     assert len(watchlist.watch_line(True)) < 65_536
 
 
+def test_a_large_fleet_is_read_half_as_often() -> None:
+    assert (watchlist.pace_of(256), watchlist.pace_of(257)) == (1.0, 2.0)
+    small, large = (json.loads(watchlist.watch_line(False, watchlist.pace_of(nodes))) for nodes in (256, 257))
+    seconds = {group["name"]: group["s"] for group in large["groups"]}
+    assert seconds == {
+        "gpu": 60, "pcie": 60, "disks": 60, "mounts": 60, "net": 60, "host": 60, "clock": 60, "tuning": 300,
+        "identity": 300, "smart": 600,
+    }  # fmt: skip
+    assert [{**group, "s": 0} for group in small["groups"]] == [{**group, "s": 0} for group in large["groups"]]
+
+
 def test_every_command_of_the_manifest_is_documented() -> None:
     text = (paths.bundled("probes").parent / "docs" / "probes.md").read_text()
     assert [command for command in watchlist.commands_of() if f"`{command}`" not in text] == []
