@@ -38,7 +38,7 @@ def command(
 ) -> int:
     """Show every value of one node, what is wrong first, compared with the other nodes of the source.
 
-    Without a source NAME is the node to reach. Exit status: 0 nothing wrong, 1 findings of P2, 2 findings of P0 or P1,
+    Without a source NAME is the node to reach, or this machine. Exit status: 0 nothing wrong, 1 findings of P2, 2 findings of P0 or P1,
     69 when the node was not reached.
     """
     recording, directories = source.recording(), directories_of(playbooks)
@@ -47,7 +47,8 @@ def command(
     elif at is not None:
         raise UsageError("--at is a time of a recording: say which one with --replay")
     else:
-        named = source if source.names_nodes else replace(source, hosts=name)
+        # This machine is looked at without ssh, as by `check`.
+        named = source if source.names_nodes or name == _this_machine() else replace(source, hosts=name)
         result = look(with_keys(named), timeout, directories)
     snapshot = result.snapshot
     if name not in snapshot.by_name:
@@ -73,6 +74,12 @@ def command(
         text = node_text(view).rstrip("\n")
         say(to_ascii(text) if ascii_only else text)
     return _status(view)
+
+
+def _this_machine() -> str:
+    import socket
+
+    return socket.gethostname()
 
 
 def _status(view: View) -> int:
