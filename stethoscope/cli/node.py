@@ -38,8 +38,8 @@ def command(
 ) -> int:
     """Show every value of one node, what is wrong first, compared with the other nodes of the source.
 
-    Without a source NAME is the node to reach, or this machine. Exit status: 0 nothing wrong, 1 findings of P2, 2 findings of P0 or P1,
-    69 when the node was not reached.
+    Without a source NAME is the node to reach, or this machine. Exit status: 0 nothing wrong, 1 findings of P2, 2
+    findings of P0 or P1, 69 when the node was not reached.
     """
     recording, directories = source.recording(), directories_of(playbooks)
     if recording is not None:

@@ -22,6 +22,7 @@ _STEPS: dict[str, tuple[tuple[float, str], ...]] = {
     "MiB": ((1048576.0, "TiB"), (1024.0, "GiB")),
     "KiB": ((1073741824.0, "TiB"), (1048576.0, "GiB"), (1024.0, "MiB")),
     "GiB": ((1024.0, "TiB"),),
+    "Gb/s": ((1e3, "Tb/s"), (1.0, "Gb/s"), (1e-3, "Mb/s"), (1e-6, "kb/s")),
     "Mb/s": ((1e6, "Tb/s"), (1e3, "Gb/s")),
     "MB/s": ((1e6, "TB/s"), (1e3, "GB/s")),
     "ticks/s": ((1e9, "G ticks/s"), (1e6, "M ticks/s"), (1e3, "k ticks/s")),
