@@ -1,8 +1,10 @@
 # The probe for nodes without Python: prints the blocks that stethoscope/parse/shstream.py reads. $1 nonce, $2 tick.
+# smi.sh and log.sh stand before it when it is sent.
 #
 # POSIX sh with cat-like tools only: grep, date, sleep; nothing is written to disk, no process per file. Three parts
 # run beside each other and end together: the one that listens to the control line starts a beat and nvidia-smi, whose
-# lines all go through one pipe to the one that reads the node and prints. STETHOSCOPE_ROOT as in stream.py.
+# lines all go through one pipe to the one that reads the node and prints. What is read rarely comes later, as watch.sh,
+# and runs beside them. STETHOSCOPE_ROOT as in stream.py.
 
 LC_ALL=C PATH=${PATH:-/usr/bin}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin
 export LC_ALL PATH
@@ -30,75 +32,15 @@ beat() {
   done
 }
 
-# Sets `stuck` to an nvidia-smi that does not come back: one in an uninterruptible wait, or one of ours whose parent is
-# gone. The arguments of the former are not looked at, because that can block.
-find_stuck() {
-  stuck=
-  for entry in /proc/[0-9]*; do
-    read -r name <"$entry/comm" && [ "$name" = nvidia-smi ] || continue
-    read -r line <"$entry/stat" || continue
-    set -- ${line##*) }
-    if [ "$1" != D ]; then
-      [ "$1" != Z ] && [ "$1" != X ] && [ -O "$entry/stat" ] || continue
-      read -r parent <"/proc/$2/comm" || parent=
-      case $parent in *sh | busybox | stethoscope*) continue ;; esac
-      grep -q -e "--query-gpu=index," "$entry/cmdline" || continue
-    fi
-    stuck=${entry#/proc/}
-    return
-  done
-}
-
-smi() {
-  command -v nvidia-smi >/dev/null || { echo "@smi absent"; exit 0; }
-  gpu=
-  while :; do
-    trap 'kill $gpu; exit 0' HUP INT TERM
-    find_stuck
-    last=$stuck
-    if [ -n "$stuck" ]; then
-      # A short wait in the driver, or one that is on its way out, is no hang.
-      sleep 2 &
-      gpu=$!
-      wait $gpu
-      find_stuck
-    fi
-    if [ -n "$stuck" ] && [ "$stuck" = "$last" ]; then
-      echo "@smi stuck $stuck" || exit 0
-    else
-      echo "@smi start" || exit 0
-      # One unknown name makes it refuse the whole question, so it is asked for its names first.
-      trap - HUP INT TERM
-      known=$(nvidia-smi --help-query-gpu)
-      [ -n "$known" ] || known='"name""uuid""pci.bus_id""clocks.sm""utilization.gpu""utilization.memory""power.draw"
-        "temperature.gpu""memory.used""memory.total"'
-      fields=index
-      for field in name uuid pci.bus_id clocks.sm utilization.gpu utilization.memory power.draw \
-        enforced.power.limit temperature.gpu temperature.gpu.tlimit temperature.memory memory.used memory.total \
-        clocks_event_reasons.active clocks_throttle_reasons.active; do
-        case $fields in *clocks_event*) [ $field = clocks_throttle_reasons.active ] && continue ;; esac
-        case $known in *"\"$field\""*) fields=$fields,$field ;; esac
-      done
-      known=
-      echo "@smi fields $fields" || exit 0
-      trap 'kill $gpu; exit 0' HUP INT TERM
-      nvidia-smi "--query-gpu=$fields" --format=csv,noheader,nounits -lms "$tick_ms" 2>&1 &
-      gpu=$!
-      wait $gpu
-      echo "@smi ended $?" || exit 0
-    fi
-    sleep 30 &
-    gpu=$!
-    wait $gpu
-  done
-}
-
 leave() {
   trap '' HUP INT TERM
   kill $beat_pid $smi_pid
+  [ -z "$watch_pid" ] || end_watch
   echo "@${1:-leave}"
   # Who reads the node may wait for a file for ever: the first process, if it is still there, then ends without it.
+  exec 5>&-
   sleep 1 3<&- >/dev/null
+  [ -z "$watch_pid" ] || finish_watch
   read -r line </proc/self/stat
   set -- ${line##*) }
   [ "$2" = $$ ] && kill $$
@@ -106,16 +48,27 @@ leave() {
 }
 
 listen() {
-  smi 3<&- &
+  smi 3<&- 5>&- &
   smi_pid=$!
-  beat 3<&- &
-  beat_pid=$!
+  beat 3<&- 5>&- &
+  beat_pid=$! watch_pid=
   trap leave HUP INT TERM
   trap '' PIPE
   while IFS= read -r line <&3; do
     case $line in
     *'"stop"'*) leave stop ;;
-    *'"full"'*) echo @beat || break ;;
+    *'"full"'*)
+      echo @beat || break
+      [ -z "$watch_pid" ] || kill -USR1 $watch_pid
+      ;;
+    *'"watch"'*)
+      count=${line#*'"bytes":'}
+      script=$(dd bs=1 count="${count%%[!0-9]*}" <&3 5>&-)
+      [ -z "$watch_pid" ] || continue
+      eval "$script"
+      : | watch 3<&- &
+      watch_pid=$!
+      ;;
     esac
   done
   leave
@@ -134,10 +87,30 @@ look_at_wall() {
   case $wall in *[!0-9.]* | *.) wall=$(date +%s) ;; esac
 }
 
-# Prints one block: its kind, its lines.
+# Prints one block: its kind, its lines. The next number goes from hand to hand between those who print.
 put() {
+  if [ -n "$shared" ]; then
+    IFS=' ' read -r next word <&6
+    seq=${next:-$seq}
+  fi
   printf '@%s %s %s %s\n%s\n@end %s\n' "$1" $seq "$uptime" "$wall" "$2" $seq || exit 0
   seq=$((seq + 1))
+  [ -z "$shared" ] || echo "$seq $state" >&6
+}
+
+# Shares the number with the process $1, which has a pipe for it.
+share() {
+  (: 6<>"/proc/$1/fd/6") || return
+  exec 6<>"/proc/$1/fd/6"
+  shared=1
+  echo "$seq $state" >&6
+}
+
+# Sets `watch` to what is being read for too long of what is read rarely, in steps of 10 s.
+judge_watch() {
+  watch=
+  [ -n "$reading" ] && [ $((now - reading_since)) -gt $((${reading#* } * 100)) ] || return
+  watch="hung: ${reading% *} for $(((now - reading_since) / 1000 * 10)) s"
 }
 
 # Sets `ports`, a line each, and `port_files` when the ports are others than before.
@@ -253,11 +226,13 @@ report() {
   values=
   [ -n "$port_files" ] && values=$(cd sys/class/infiniband && exec grep -e '^[-0-9N]' $port_files /dev/null 2>&1)
   judge_smi
+  judge_watch
   # A set of rows that has only begun to come is shown when it is as long as the one before.
   shown=$rows
   [ $row_count -lt $whole_count ] && shown=$whole
   put full "@pci $pci_gpus
 @log $log_note
+@watch $watch
 @smi $state $stuck_pid
 @said $said
 @fields $fields
@@ -273,67 +248,13 @@ $values"
   [ "$smi" = start ] && [ -n "$heard" ] && said=
 }
 
-# ---------------------------------------------------------------- the kernel's log
-
-matters='NVRM|nvidia|SXid|AER[: ]|pcieport|PCIe Bus Error|mlx[45]|infiniband|[^a-z]ib_|[^a-z]ib[0-9]|nvme|I/O error|EXT4-fs|XFS|[^a-z]ata[0-9]|[^a-z]oom|Out of memory|Killed process|mce:|EDAC|Hardware Error|blocked for more than|soft lockup|hard LOCKUP|BUG|segfault|Call Trace|rcu.*stall|NETDEV WATCHDOG|(nfs|lustre|lnet).*(not responding|timed out)|thermal|throttl'
-
-choose_log() {
-  log=
-  log_note=
-  if dmesg -r >/dev/null; then
-    log=dmesg
-    return
-  fi
-  for journal in /run/log/journal/*/system.journal /var/log/journal/*/system.journal; do
-    [ -r "$journal" ] && command -v journalctl >/dev/null && log=journal && return
-  done
-  log_note=unsupported
-  [ -e /dev/kmsg ] && log_note=permission
-}
-
-read_log() {
-  case $log in
-  dmesg) dmesg -r ;;
-  journal) journalctl -k -o short-unix -n 500 --no-pager ;;
-  esac | grep -i -E -e "$matters" | tail -n 200
-}
-
-# Prints the lines of the log that came since the time before, of the last 15 minutes at most.
-report_log() {
-  [ -n "$log" ] && [ $((now - log_read)) -ge 500 ] || return
-  log_read=$now
-  lines=$(read_log) fresh=
-  [ "$lines" = "$log_seen" ] && return
-  # Everything behind the last line of the time before; everything, when that is gone.
-  last=${log_seen##*"$end_of_line"}
-  case $end_of_line$lines$end_of_line in
-  *"$end_of_line$last$end_of_line"*) fresh=$end_of_line$lines fresh=${fresh##*"$end_of_line$last"} ;;
-  *) fresh=$end_of_line$lines ;;
-  esac
-  [ -n "$log_seen" ] || fresh=$lines
-  log_seen=$lines
-  since=$((${uptime%.*} - 900))
-  [ $log = journal ] && since=$((${wall%.*} - 900))
-  # Not a here-document: some shells write those to a file.
-  IFS=$end_of_line
-  set -f
-  for line in $fresh; do
-    stamp=${line#*"["}
-    stamp=${stamp%%.*}
-    stamp=${stamp##* }
-    case $stamp in '' | *[!0-9]*) continue ;; esac
-    [ "$stamp" -ge $since ] && put event "$log $line"
-  done
-  unset IFS
-  set +f
-}
-
 # ---------------------------------------------------------------- the loop
 
 consume() {
   trap - HUP INT TERM
   seq=0 reported=0 row_index=-1 row_count=0 whole_count=0 smi=start heard= log_read=-1000 log_seen= log=
   rows= whole= first_rows= said= stuck_pid= fields= host= ports_seen= pci_seen= log_note=
+  shared= next= state=starting reading= watch=
   look_at_clock
   look_at_wall
   started=$now kernel= node= boot_id=
@@ -363,6 +284,12 @@ consume() {
       ;;
     @leave) break ;;
     '@smi '*) take_state "${line#* }" ;;
+    '@watch '*) share "${line#* }" ;;
+    @reading*)
+      look_at_clock
+      reading=${line#@reading} reading_since=$now
+      reading=${reading# }
+      ;;
     ?*) take_row "$line" ;;
     esac
   done
@@ -386,8 +313,9 @@ end_reader() {
 
 trap end_reader HUP INT TERM
 trap 'exit 0' USR1
-listen | consume 3<&- &
+exec 5>&1
+listen | consume 3<&- 5>&- &
 consumer=$!
-exec 3<&- >/dev/null
+exec 3<&- 5>&- >/dev/null
 wait $consumer
 exit 0

@@ -190,7 +190,8 @@ class SshDialer:
         command = self._program.command(nonce, link.node.tick_s)
         assert self._payload is not None
         payload = await asyncio.shield(self._payload)
-        link.watch = self._program.watch(cast("FleetNode", link.node).sudo)
+        sudo = cast("FleetNode", link.node).sudo
+        link.watch, link.watch_shell = self._program.watch(sudo), self._program.watch_shell(sudo)
         try:
             async with asyncio.timeout(LOGIN_S):
                 channel, session = await connection.create_session(

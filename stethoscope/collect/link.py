@@ -107,8 +107,9 @@ class NodeLink:
         self._stderr = bytearray()
         self._last_line = b""
         self._shell_sent = False
-        self.watch = b""
-        """The control line that a probe gets once its first full frame is there, for what is read rarely."""
+        self.watch = self.watch_shell = b""
+        """The control line that a probe gets once its first full frame is there, for what is read rarely; and what the
+        probe in sh gets."""
         self._watch_sent = False
         self._phase_since = 0.0
         self._last_mono = 0.0
@@ -283,10 +284,11 @@ class NodeLink:
             self.running.write(shell.payload())
 
     def _send_watch(self, running: Running) -> None:
-        """Ask a probe in Python, once, for what is read rarely."""
-        if self.watch and not self._watch_sent and not self._stream.is_shell:
+        """Ask a probe, once, for what is read rarely."""
+        line = self.watch_shell if self._stream.is_shell else self.watch
+        if line and not self._watch_sent:
             self._watch_sent = True
-            running.write(self.watch)
+            running.write(line)
 
     def _how(self, ending: Ending) -> str:
         if ending.signal:

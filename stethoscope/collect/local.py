@@ -104,7 +104,7 @@ class LocalDialer:
         environment = {**os.environ, "PATH": f"{python}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
         loop = asyncio.get_running_loop()
         payload = await asyncio.to_thread(self._program.load)
-        link.watch = self._program.watch(False)
+        link.watch, link.watch_shell = self._program.watch(False), self._program.watch_shell(False)
         try:
             transport, child = await loop.subprocess_exec(
                 lambda: _Child(link),

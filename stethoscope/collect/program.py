@@ -21,18 +21,26 @@ class Program:
     payload: Callable[[], bytes]
     watch: Callable[[bool], bytes] = lambda sudo: b""
     """Returns the control line that follows the first full frame; whether `sudo -n` may be used is what it takes."""
+    watch_shell: Callable[[bool], bytes] = lambda sudo: b""
+    """Returns the same for the probe in sh."""
 
     def load(self) -> bytes:
         """Return the payload, with the control lines made as well, so that asking for them takes no time."""
         payload = self.payload()
         for sudo in (False, True):
             self.watch(sudo)
+            self.watch_shell(sudo)
         return payload
 
 
 def probe_program(nodes: int = 1) -> Program:
     """Return the probe, as it runs on a node of a fleet of so many."""
-    from stethoscope.collect import payload, watchlist
+    from stethoscope.collect import payload, shell, watchlist
 
-    watch_line, pace = watchlist.watch_line, watchlist.pace_of(nodes)
-    return Program(payload.command, payload.payload, lambda sudo: watch_line(sudo, pace))
+    pace = watchlist.pace_of(nodes)
+    return Program(
+        payload.command,
+        payload.payload,
+        lambda sudo: watchlist.watch_line(sudo, pace),
+        lambda sudo: shell.watch_line(sudo, pace),
+    )

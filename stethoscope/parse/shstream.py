@@ -1,8 +1,8 @@
 """One block of the probe in sh (probes/stream.sh) to the message that the probe in Python would have sent.
 
-A block begins with `@hello`, `@full`, `@event` or `@bye`, its sequence number, the node's uptime and its wall clock,
-and ends with `@end` and the number again. It stands for itself: what a share of time needs of the reading before is in
-it. What comes out is not cleaned; parse.stream does that for both probes alike.
+A block begins with `@hello`, `@full`, `@part`, `@event` or `@bye`, its sequence number, the node's uptime and its wall
+clock, and ends with `@end` and the number again. It stands for itself: what a share of time needs of the reading before
+is in it. What comes out is not cleaned; parse.stream does that for both probes alike.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ import re
 from typing import TYPE_CHECKING
 
 from stethoscope.model import wire
-from stethoscope.parse import smi
+from stethoscope.parse import shpart, smi
+from stethoscope.parse.greplines import Files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from stethoscope.model.wire import Cell, Message
 
 NOTE_KEY, NOTE = "traffic", "no Python, using sh"
@@ -64,16 +63,6 @@ PORT_FILES = {
 }
 """The metric in each file of a port, as in probes/fabric.py."""
 
-_ERRORS = {
-    "No such file or directory": "unsupported",
-    "Not a directory": "unsupported",
-    "Operation not supported": "unsupported",
-    "Not supported": "unsupported",
-    "Permission denied": "permission",
-    "Operation not permitted": "permission",
-}
-"""What the C libraries say of a file that cannot be read, as in probes/files.py."""
-
 _SHARES = ("cpu_util", "cpu_iowait", "cpu_softirq", "cpu_softirq_max", "cpu_steal")
 _PRESSURE = (
     ("psi_cpu_some", "pressure/cpu", "some"),
@@ -90,29 +79,6 @@ _DMESG = re.compile(r"<(\d{1,4})>\[ *(\d{1,12}\.\d{1,9})\](?:\[ *[TC]\d+\])? ?(.
 _JOURNAL = re.compile(r"(\d{1,12}\.\d{1,9}) \S+ kernel\S* (.*)", re.ASCII)
 
 
-class _Files:
-    """What grep printed about files: their lines, or why they cannot be read."""
-
-    def __init__(self, lines: Iterable[str]) -> None:
-        self._lines: dict[str, list[str]] = {}
-        self._words: dict[str, str] = {}
-        for line in lines:
-            name, mark, text = line.partition(":")
-            if name == "grep" and mark:
-                name, _, said = text.strip().rpartition(": ")
-                self._words[name] = _ERRORS.get(said, "error")
-            elif mark:
-                self._lines.setdefault(name, []).append(text)
-
-    def lines(self, name: str) -> list[str]:
-        """Return the lines of a file; none when it cannot be read."""
-        return self._lines.get(name, [])
-
-    def word(self, name: str, otherwise: str) -> str:
-        """Return why a file has no value; `otherwise` when it can be read."""
-        return self._words.get(name, otherwise)
-
-
 def decode(raw: bytes) -> Message:
     """Return the message in one block; raises ValueError when it is not one."""
     lines = raw.decode("utf-8", "replace").split("\n")
@@ -127,6 +93,8 @@ def decode(raw: bytes) -> Message:
         return _event(seq, mono, wall, "\n".join(body))
     if head[0] == "@bye":
         return wire.Bye(seq=seq, mono=mono, wall=wall, why=" ".join(body))
+    if head[0] == "@part":
+        return shpart.read(seq, mono, wall, body)
     sections = _sections(body)
     if head[0] == "@hello":
         return wire.Hello(
@@ -200,8 +168,8 @@ def _event(seq: int, mono: float, wall: float, body: str) -> wire.Event:
 
 
 def _full(seq: int, mono: float, wall: float, sections: dict[str, list[str]]) -> wire.Full:
-    host = _Files(sections.get("host", [""])[1:])
-    node = _stat(host, _Files(sections.get("was", [""])[1:]))
+    host = Files(sections.get("host", [""])[1:])
+    node = _stat(host, Files(sections.get("was", [""])[1:]))
     node.update(_memory(host))
     node["load1"] = _first_number(host, "loadavg")
     for metric, name, kind in _PRESSURE:
@@ -218,10 +186,12 @@ def _full(seq: int, mono: float, wall: float, sections: dict[str, list[str]]) ->
     )
     node.update(reading.node)
     ports = _ports(sections.get("ports", [""])[1:])
-    values = _Files(sections.get("values", [""])[1:])
+    values = Files(sections.get("values", [""])[1:])
     notes = {NOTE_KEY: NOTE, **reading.notes}
     if log := _said(sections, "log"):
         notes.update(kernel_log=log, kernel_log_tried="dmesg, journalctl")
+    if watch := _said(sections, "watch"):
+        notes["watch"] = watch
     return wire.Full(
         seq=seq,
         mono=mono,
@@ -238,13 +208,13 @@ def _full(seq: int, mono: float, wall: float, sections: dict[str, list[str]]) ->
 # ---------------------------------------------------------------- the host
 
 
-def _times(files: _Files) -> dict[str, list[int]]:
+def _times(files: Files) -> dict[str, list[int]]:
     """Return the clock ticks of each `cpu` line: user nice system idle iowait irq softirq steal."""
     rows = (line.split() for line in files.lines("stat") if line.startswith("cpu"))
     return {row[0]: [_whole(part) for part in row[1:9]] for row in rows}
 
 
-def _stat(now: _Files, before: _Files) -> dict[str, Cell]:
+def _stat(now: Files, before: Files) -> dict[str, Cell]:
     values: dict[str, Cell] = dict.fromkeys((*_SHARES, "procs_blocked", "cpu_count"), now.word("stat", "error"))
     try:
         times = _times(now)
@@ -284,7 +254,7 @@ def _shares(new: dict[str, list[int]], old: dict[str, list[int]]) -> dict[str, C
     }
 
 
-def _memory(files: _Files) -> dict[str, Cell]:
+def _memory(files: Files) -> dict[str, Cell]:
     """Return what /proc/meminfo says, in MiB."""
     if not files.lines("meminfo"):
         return {metric: files.word("meminfo", "unsupported") for metric, _ in _MEMORY}
@@ -299,14 +269,14 @@ def _memory(files: _Files) -> dict[str, Cell]:
     }
 
 
-def _first_number(files: _Files, name: str) -> Cell:
+def _first_number(files: Files, name: str) -> Cell:
     try:
         return _real(files.lines(name)[0].split()[0])
     except (ValueError, IndexError):
         return files.word(name, "error")
 
 
-def _pressure(files: _Files, name: str, kind: str) -> Cell:
+def _pressure(files: Files, name: str, kind: str) -> Cell:
     for line in files.lines(name):
         if line.startswith(kind):
             try:
@@ -333,14 +303,14 @@ def _natural(port: wire.PortIdentity) -> tuple[list[int], str, int]:
     return [int(part) if part.isascii() and part.isdigit() else 0 for part in parts], port.device, port.port
 
 
-def _port_values(ports: list[wire.PortIdentity], files: _Files) -> dict[str, list[Cell]]:
+def _port_values(ports: list[wire.PortIdentity], files: Files) -> dict[str, list[Cell]]:
     if not ports:
         return {}
     places = [f"{port.device}/ports/{port.port}/" for port in ports]
     return {metric: [_value(files, place + name) for place in places] for name, metric in PORT_FILES.items()}
 
 
-def _value(files: _Files, name: str) -> Cell:
+def _value(files: Files, name: str) -> Cell:
     """Return the number that a port's file begins with, or the word for why there is none."""
     lines = files.lines(name)
     if not lines:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stethoscope.model import wire
 from stethoscope.parse.pci import normal_pci
+from stethoscope.parse.tools.nvidia_smi_csv import METRICS, SWITCHES
 
 if TYPE_CHECKING:
     from stethoscope.model.wire import Cell
@@ -26,6 +28,29 @@ COLUMNS = {
 }
 """The field that gives each metric; throttle reasons have two names."""
 REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
+_RARE = {
+    "gpu_mem_clock", "gpu_sm_clock_max", "gpu_power_limit_default", "gpu_pstate", "gpu_persistence_mode",
+    "gpu_mig_mode", "gpu_ecc_mode", "gpu_recovery_action", "gpu_sram_threshold_exceeded", "gpu_row_remap_banks_none",
+    "gpu_row_remap_pending", "gpu_row_remap_failure", "fabric_state", "fabric_status", "gpu_vbios_version",
+    "driver_version",
+}  # fmt: skip
+_RARE_FAMILIES = ("gpu_pcie_link_", "gpu_throttle_time_", "gpu_ecc_", "gpu_retired_pages_", "gpu_remapped_rows_")
+RARE_FIELDS = tuple(name for name, metric in METRICS.items() if metric in _RARE or metric.startswith(_RARE_FAMILIES))
+"""What is asked for rarely, of what the driver knows of it; some are two names of one metric."""
+_WORD_METRICS = ("gpu_vbios_version", "driver_version")
+_ACTIONS = {
+    "none": 0,
+    "reset": 1,
+    "gpu reset": 1,
+    "reboot": 2,
+    "node reboot": 2,
+    "drain p2p": 3,
+    "drain and reset": 4,
+    "drain + reset": 4,
+}
+_FABRIC_STATES = {"not started": 1, "in progress": 2, "completed": 3}
+_FABRIC_COMPLETED = 3
+"""NVML's numbers for what nvidia-smi says in words."""
 NOT_GIVEN = ("gpu_pcie_rx", "gpu_pcie_tx", "nvlink_rx", "nvlink_tx")
 """What only NVML gives."""
 
@@ -44,6 +69,7 @@ _REFUSALS = (
     ("find libnvidia-ml", "no NVML library"),
     ("insufficient permissions", "permission"),
 )
+_SWITCHED = {"enabled": 1, "disabled": 0, "yes": 1, "no": 0, "active": 1, "not active": 0, "1": 1, "0": 0}
 _LOST = 15
 """NVML's code for a GPU that is not on its bus any more; 999 is its unknown error."""
 _UNKNOWN = 999
@@ -115,6 +141,90 @@ def read(
         for metric, column in columns.items():
             column[position] = (_LOST if metric == "gpu_handle_error" else "lost") if gone else word
     return reading
+
+
+@dataclass(slots=True)
+class Rare:
+    """The part of what the driver says rarely."""
+
+    gpu: dict[str, list[Cell]] = field(default_factory=dict)
+    apps: list[list[Cell]] = field(default_factory=list)
+    words: dict[str, str | list[str]] = field(default_factory=dict)
+
+
+def rare(fields: str, known: str, rows: wire.Ran | None, apps: wire.Ran | None) -> Rare:
+    """Return what two questions gave, without units and heads: the `fields` of each GPU, index and UUID first, and UUID
+    of the GPU, process id and MiB of each process. `known` are the indexes of all GPUs, with spaces between."""
+    names = fields.split(",")
+    parsed = _cells(rows.out.split("\n"), names) if rows else {}
+    indexes = sorted(
+        {int(word) for word in known.split()[:64] if re.fullmatch(r"\d{1,3}", word, re.ASCII)} | set(parsed)
+    )
+    missing = "hung" if rows and rows.status in ("timeout", "hung") else "error"
+    found = Rare()
+    columns = [(name, METRICS[name]) for name in names if name in RARE_FIELDS]
+    for name, metric in columns:
+        if metric in _WORD_METRICS:
+            continue
+        column = [_rare_cell(metric, parsed[gpu][name]) if parsed.get(gpu) else missing for gpu in indexes]
+        before = found.gpu.get(metric, ["unsupported"] * len(indexes))
+        found.gpu[metric] = [new if old == "unsupported" else old for old, new in zip(before, column, strict=True)]
+    for position, state in enumerate(found.gpu.get("fabric_state", [])):
+        if "fabric_status" in found.gpu and isinstance(state, int) and state != _FABRIC_COMPLETED:
+            found.gpu["fabric_status"][position] = "waiting"
+    places = {cells.get("uuid", ""): position for position, gpu in enumerate(indexes) if (cells := parsed.get(gpu))}
+    if indexes:
+        found.apps = _apps(apps, places)
+        word = _word_of(apps) or (missing if not parsed else "")
+        count = Counter(app[0] for app in found.apps)
+        found.gpu["gpu_process_count"] = [word or count[place] for place in range(len(indexes))]
+    for name, metric in columns:
+        texts = [_text(parsed.get(gpu, {}).get(name, "")) for gpu in indexes]
+        if metric == "gpu_vbios_version":
+            found.words[metric] = texts
+        elif metric == "driver_version" and any(texts):
+            found.words.setdefault(metric, next(filter(None, texts)))
+    return found
+
+
+def _word_of(ran: wire.Ran | None) -> str:
+    """Return the word for why a question has no answer."""
+    if ran is None or (ran.status == "ok" and ran.exit):
+        return "error"
+    return {"ok": "", "timeout": "hung", "hung": "hung"}.get(ran.status, "error")
+
+
+def _apps(ran: wire.Ran | None, places: dict[str, int]) -> list[list[Cell]]:
+    """Return the processes of the GPUs whose UUID is among `places`; an instance of a GPU adds to what a process has
+    there."""
+    found: dict[tuple[int, int], list[Cell]] = {}
+    for line in ran.out.split("\n") if ran else []:
+        uuid, pid, used = [*(cell.strip() for cell in line.split(",")), "", ""][:3]
+        if uuid not in places or not re.fullmatch(r"[1-9]\d{0,9}", pid, re.ASCII):
+            continue
+        memory = _cell(used)
+        app = found.setdefault((places[uuid], int(pid)), [places[uuid], int(pid), None, "C"])
+        if isinstance(memory, int | float):
+            app[2] = memory if app[2] is None else app[2] + memory  # type: ignore[operator]
+    return list(found.values())
+
+
+def _rare_cell(metric: str, text: str) -> Cell:
+    """Return a number, also of what nvidia-smi says in words, or the reason why there is none."""
+    bare = text.strip().lower()
+    if metric in SWITCHES and bare in _SWITCHED:
+        return _SWITCHED[bare]
+    if metric == "gpu_pstate" and re.fullmatch(r"p\d{1,2}", bare, re.ASCII):
+        return int(bare[1:])
+    if metric == "gpu_recovery_action":
+        return _ACTIONS.get(bare, _cell(text))
+    if metric == "fabric_state":
+        return "unsupported" if bare == "0" else _FABRIC_STATES.get(bare, _cell(text))
+    if metric == "fabric_status":
+        # Anything else is an error of the fabric, whose number is not told.
+        return 0 if bare == "success" else _word(text) or _UNKNOWN
+    value = _cell(text)
+    return round(value, 1) if metric == "gpu_power_limit_default" and isinstance(value, float) else value
 
 
 def _cells(rows: list[str], names: list[str]) -> dict[int, dict[str, str]]:

@@ -11,7 +11,6 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from stethoscope import paths
 from stethoscope.collect import shell
 from stethoscope.collect.stream import ProbeStream
 from stethoscope.model import wire
@@ -50,7 +49,7 @@ class ShellProbe:
     def __init__(self, name: str, path: str, root: Path | None, scratch: Path, *, tick_s: float = 0.2) -> None:
         """Run it in the shell `name` with this PATH on the tree `root`; `scratch` takes the script as it is sent."""
         script = scratch / "stream.sh"
-        script.write_text(shell.compact(paths.bundled("probes").joinpath("stream.sh").read_text()))
+        script.write_text(shell.script())
         program = [needs.tool(SHELLS[name][0]), *SHELLS[name][1:]]
         self.process = subprocess.Popen(
             [*program, str(script), NONCE, f"{tick_s:g}"],

@@ -52,7 +52,7 @@ METRICS: dict[str, str] = {
 
 _COLUMN = re.compile(r"([A-Za-z][A-Za-z0-9_.]*)(?: \[([^\]]{1,10})\])?", re.ASCII)
 _ADDRESSES = ("pci.bus_id", "gpu_bus_id", "gpu_bus_id_ex")
-_SWITCHES = {
+SWITCHES = {
     "gpu_persistence_mode", "gpu_mig_mode", "gpu_ecc_mode", "gpu_sram_threshold_exceeded", "gpu_retired_pages_pending",
     "gpu_row_remap_pending", "gpu_row_remap_failure",
 }  # fmt: skip
@@ -116,7 +116,7 @@ def _where(row: dict[str, str], position: int) -> str:
 def _cell(name: str, unit: str, text: str) -> tuple[str, Value, str]:
     """Return the name, the value and the unit of one cell."""
     metric = METRICS.get(name, name)
-    if metric in _SWITCHES:
+    if metric in SWITCHES:
         return metric, values.switch(text), ""
     if metric == "gpu_clocks_event_reasons" or text.startswith("0x"):
         return metric, values.hexadecimal(text), "bits" if metric == "gpu_clocks_event_reasons" else ""
