@@ -11,12 +11,13 @@ from stethoscope.model.frame import Link, LinkState
 from stethoscope.model.metric import Missing, Reason, Scope
 from stethoscope.ui.present.assess import assess, freshness, metric_levels, peers_median, what_is_wrong
 from stethoscope.ui.present.cursor import cursor_line
-from stethoscope.ui.present.grid import FOLD, FleetGrid, GridOptions, Target
+from stethoscope.ui.present.grid import FOLD, FleetGrid, Target
 from stethoscope.ui.present.heat import HeatScale
 from stethoscope.ui.present.lines import finding_rows, legend_line, top_line, unseen_line
 from stethoscope.ui.present.numbers import cell_text, common_unit, fact_text, number, total_text, value_text
 from stethoscope.ui.present.peers import Peers
 from stethoscope.ui.present.spans import ASCII, UNICODE, Level, Span, cut, pad, plain, spread, to_ascii, width
+from stethoscope.ui.present.view import View
 from tests.builders import MONO, WALL, catalogue, fleet
 from tests.ui.scenes import finding, healthy, troubled
 
@@ -24,7 +25,7 @@ from tests.ui.scenes import finding, healthy, troubled
 def grid_of(
     snapshot, *, metric="gpu_sm_clock", cells=200, height=50, pinned=None, mono=MONO, glyphs=UNICODE, **options
 ):  # type: ignore[no-untyped-def]
-    grid = FleetGrid(GridOptions(metric, **options), glyphs)
+    grid = FleetGrid(View(metric, **options), glyphs)
     grid.update(assess(snapshot, mono), WALL, cells, height, pinned)
     return grid
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from stethoscope.model.metric import Metric
     from stethoscope.ui.present.assess import Assessment
     from stethoscope.ui.present.spans import Glyphs, Row
+    from stethoscope.ui.present.view import View
 
 FOLD = "\0fold"
 """Key of the line that stands for all folded nodes; no node can have this name."""
@@ -40,24 +40,12 @@ class Target(NamedTuple):
     position: int = 0
 
 
-@dataclass(slots=True)
-class GridOptions:
-    """What the user chose."""
-
-    metric: str
-    sort: str = "worst"
-    """worst, name or value."""
-    fold: str = "fill"
-    """fill: fold what does not fit; all: fold all alike; none."""
-    filter: str = ""
-
-
 class FleetGrid:
     """The order of the rows and their cells, kept steady from one snapshot to the next."""
 
-    def __init__(self, options: GridOptions, glyphs: Glyphs) -> None:
-        """Start without a snapshot."""
-        self.options = options
+    def __init__(self, view: View, glyphs: Glyphs) -> None:
+        """Start without a snapshot; what is chosen in `view` counts from the next `update` on."""
+        self.view = view
         self.glyphs = glyphs
         self.scale = HeatScale()
         self.divisor = 1.0
@@ -93,7 +81,7 @@ class FleetGrid:
     @property
     def metric(self) -> Metric:
         """Return the chosen metric."""
-        return self.snapshot.catalogue[self.options.metric]
+        return self.snapshot.catalogue[self.view.metric]
 
     def update(self, assessment: Assessment, now_wall: float, cells: int, height: int, pinned: str | None) -> None:
         """Take a new snapshot; the row of `pinned` keeps its place. `cells` and `height` are the room for the grid."""
@@ -115,11 +103,11 @@ class FleetGrid:
         self._fold(height)
 
     def _settle(self, now_mono: float, pinned: str | None) -> None:
-        options = self.options
+        view = self.view
         wanted = (
-            options.sort,
-            options.filter,
-            options.metric if options.sort == "value" else "",
+            view.sort,
+            view.filter,
+            view.metric if view.sort == "value" else "",
             len(self.snapshot.nodes),
         )
         if wanted == self._settled[1] and now_mono - self._settled[0] < SETTLE_S and self._order:
@@ -134,9 +122,9 @@ class FleetGrid:
 
     def _sort_key(self, node: Node) -> tuple[float, ...]:
         assert self.assessment is not None
-        if self.options.sort == "name":
+        if self.view.sort == "name":
             return (node.index,)
-        if self.options.sort == "value":
+        if self.view.sort == "value":
             part = self.snapshot.rows(node, self.metric.scope)
             table = self.snapshot.tables[self.metric.scope]
             values = table.values[table.index[self.metric.id], part.start : part.stop]
@@ -155,7 +143,7 @@ class FleetGrid:
         return (-level, int(found < level), -int(self._odd[node.index]), node.index)
 
     def _matches(self, name: str) -> bool:
-        wanted = self.options.filter.lower()
+        wanted = self.view.filter.lower()
         if not wanted:
             return True
         if any(sign in wanted for sign in "*?["):
@@ -165,15 +153,15 @@ class FleetGrid:
     def _fold(self, height: int) -> None:
         assert self.assessment is not None
         healthy, by_name = self.assessment.nodes == 0, self.snapshot.by_name
-        order, options = self._order, self.options
-        fits = options.fold == "none" or (options.fold == "fill" and (options.sort != "worst" or len(order) <= height))
+        order, view = self._order, self.view
+        fits = view.fold == "none" or (view.fold == "fill" and (view.sort != "worst" or len(order) <= height))
         self.idle = [] if fits else [name for name in order if (healthy & self._idle)[by_name[name]]]
         if len(self.idle) < 2:
             self.idle = []
         alike = (healthy & ~self._odd).tolist()
         away = set(self.idle)
         folded = [] if fits else [name for name in order if alike[by_name[name]] and name not in away]
-        if options.fold == "fill" and not fits:
+        if view.fold == "fill" and not fits:
             lines = len(order) - len(away) + bool(away)
             spare = height - 1 - (lines - len(folded))
             folded = folded[max(0, spare) :] if lines > height else []
@@ -222,7 +210,7 @@ class FleetGrid:
         level = int(self.assessment.nodes[node.index])
         what = what_is_wrong(self.assessment, node, self._wall)
         state = (
-            node.version, level, what, self.is_odd(node), self.options.metric, self.layout, cursor, self._peers.usual,
+            node.version, level, what, self.is_odd(node), self.view.metric, self.layout, cursor, self._peers.usual,
             age_word(node, self.assessment.now_mono), self.scale.low, self.scale.high,
         )  # fmt: skip
         cached = self._cache.get(key)

@@ -192,18 +192,18 @@ def legend_line(grid: FleetGrid, cells: int) -> Row:
         row.append(Span(f"   {number(grid.scale.low / grid.divisor)} ", Tone.QUIET))
         row += [Span(glyphs.heat[step], heat_tone(step)) for step in range(HEAT_LEVELS)]
         row.append(Span(f" {number(grid.scale.high / grid.divisor)}", Tone.QUIET))
-    options = grid.options
+    view = grid.view
     right = []
     signs = (Level.PLANNED, Level.WARNING, Level.CRITICAL, Level.STALE, Level.MISSING, Level.HUNG, Level.LOST)
     if wide:
         right += [Span(f"{glyphs.level(level)} {WORDS[level]}   ", Tone.QUIET) for level in signs]
     by_value = "lowest first" if metric.worse == "low" else "highest first"
-    order = {"worst": "worst first", "name": "by name", "value": by_value}[options.sort]
-    if options.fold != "fill":
-        order += f"   fold {options.fold}"
+    order = {"worst": "worst first", "name": "by name", "value": by_value}[view.sort]
+    if view.fold != "fill":
+        order += f"   fold {view.fold}"
     right.append(Span(order, Tone.QUIET))
-    if options.filter:
-        right += [Span("   filter " if wide else "  /", Tone.QUIET), Span(options.filter, Tone.STRONG)]
+    if view.filter:
+        right += [Span("   filter " if wide else "  /", Tone.QUIET), Span(view.filter, Tone.STRONG)]
     right.append(Span(" "))
     if row_width((*row, *right)) + 2 > cells:
         right = right[len(signs) if wide else 0 :]

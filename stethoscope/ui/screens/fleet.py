@@ -9,6 +9,7 @@ from textual.screen import Screen
 from stethoscope.ui.bindings import bindings_of
 from stethoscope.ui.keys import footer_of
 from stethoscope.ui.present.frame import LEAST, filter_rule, footer, opening_line, position, rule, too_small
+from stethoscope.ui.present.view import FOLDS, SORTS, View, following
 from stethoscope.ui.widgets.grid import GridView
 from stethoscope.ui.widgets.rows import Lines
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from stethoscope.model.fleet import FleetSnapshot
     from stethoscope.model.metric import Metric
     from stethoscope.ui.app import StethoscopeApp
-    from stethoscope.ui.present.grid import FleetGrid, GridOptions
+    from stethoscope.ui.present.grid import FleetGrid
     from stethoscope.ui.present.spans import Row
 
 _SHORT = 30
@@ -41,13 +42,12 @@ class FleetScreen(Screen[None]):
         super().__init__()
         self._owner = console
         self._grid: FleetGrid | None = None
-        self._options: GridOptions | None = None
+        self.chosen = View()
         self._snapshot: FleetSnapshot | None = None
         self._now = (0.0, 0.0)
         self._metric_chosen = False
         self.paused = False
         self._restarts = 0
-        self.filter_text = ""
         self._filter_before = ""
 
     def compose(self) -> ComposeResult:
@@ -123,18 +123,16 @@ class FleetScreen(Screen[None]):
         if snapshot is None:
             return
         from stethoscope.ui.present.assess import assess
-        from stethoscope.ui.present.grid import FleetGrid, GridOptions
+        from stethoscope.ui.present.grid import FleetGrid
         from stethoscope.ui.present.layout import headline
         from stethoscope.ui.present.lines import finding_rows, legend_line, unseen_line
 
         glyphs, view, cells = self._owner.glyphs, self.view, self.size.width
-        if self._options is None:
-            self._options = GridOptions("", filter=self.filter_text)
         if self._grid is None:
-            self._grid = view.grid = FleetGrid(self._options, glyphs)
+            self._grid = view.grid = FleetGrid(self.chosen, glyphs)
         grid = self._grid
         if not self._metric_chosen:
-            self._options.metric = self._owner.metric or first_metric(snapshot)
+            self.chosen.metric = self._owner.metric or first_metric(snapshot)
         now_mono, now_wall = self._now
         assessment = assess(snapshot, now_mono)
         tall = self.size.height >= _SHORT
@@ -182,7 +180,7 @@ class FleetScreen(Screen[None]):
 
         current = self.view.current
         if self._grid is None or current is None:
-            words = "no node fits the filter; escape clears it" if self._options and self._options.filter else ""
+            words = "no node fits the filter; escape clears it" if self.chosen.filter else ""
             self._show("cursor", opening_words(words))
             return
         self._show("cursor", cursor_line(self._grid, *current, self._now[1], self.size.width))
@@ -202,10 +200,10 @@ class FleetScreen(Screen[None]):
         from stethoscope.ui.present.grid import FOLD, FOLD_IDLE
 
         current = self.view.current
-        if current is None or self._options is None:
+        if current is None:
             return
         if current[0] in (FOLD, FOLD_IDLE):
-            self._options.fold = "none"
+            self.chosen.fold = "none"
             self._draw()
         else:
             self._owner.open_node(current[0])
@@ -222,17 +220,16 @@ class FleetScreen(Screen[None]):
 
     def action_next_metric(self, step: int) -> None:
         """Show the next or previous metric of the catalogue."""
-        if self._options is not None and self._snapshot is not None:
+        if self._snapshot is not None:
             ids = [metric.id for metric in choosable(self._snapshot)]
-            place = ids.index(self._options.metric) if self._options.metric in ids else 0
+            place = ids.index(self.chosen.metric) if self.chosen.metric in ids else 0
             self.choose_metric(ids[(place + step) % len(ids)])
 
     def choose_metric(self, metric: str) -> None:
         """Show `metric` in the grid."""
-        if self._options is not None:
-            self._options.metric = metric
-            self._metric_chosen = True
-            self._draw()
+        self.chosen.metric = metric
+        self._metric_chosen = True
+        self._draw()
 
     def action_choose_metric(self) -> None:
         """Ask which metric to show."""
@@ -242,17 +239,13 @@ class FleetScreen(Screen[None]):
 
     def action_next_sort(self) -> None:
         """Order the rows in the next way."""
-        self._cycle("sort", ("worst", "name", "value"))
+        self.chosen.sort = following(SORTS, self.chosen.sort)
+        self._draw()
 
     def action_next_fold(self) -> None:
         """Fold healthy nodes in the next way."""
-        self._cycle("fold", ("fill", "all", "none"))
-
-    def _cycle(self, name: str, values: tuple[str, ...]) -> None:
-        if self._options is not None:
-            now = values.index(getattr(self._options, name))
-            setattr(self._options, name, values[(now + 1) % len(values)])
-            self._draw()
+        self.chosen.fold = following(FOLDS, self.chosen.fold)
+        self._draw()
 
     def action_pause(self) -> None:
         """Hold the view, or let it go on; a replay stands still itself."""
@@ -265,7 +258,7 @@ class FleetScreen(Screen[None]):
 
     def action_back(self) -> None:
         """Clear the filter, then let the cursor go."""
-        if self.filter_text:
+        if self.chosen.filter:
             self.set_filter("")
         else:
             self.view.home()
@@ -293,10 +286,10 @@ class FleetScreen(Screen[None]):
         from textual.widgets import Input
 
         if not self.query(Input):
-            field = Input(self.filter_text, placeholder="part of a node name, or a pattern with * and ?", id="filter")
+            field = Input(self.chosen.filter, placeholder="part of a node name, or a pattern with * and ?", id="filter")
             self.mount(field, before="#keys")
             self.query_one("#cursor", Lines).display = False
-            self._filter_before = self.filter_text
+            self._filter_before = self.chosen.filter
             self._show("keys", footer([("enter", "keep the filter"), ("escape", "drop it")], self.size.width))
             self._draw_filter_rule()
             field.focus()
@@ -338,10 +331,8 @@ class FleetScreen(Screen[None]):
 
     def set_filter(self, text: str) -> None:
         """Show only the nodes that fit `text`."""
-        self.filter_text = text.strip()
-        if self._options is not None:
-            self._options.filter = self.filter_text
-            self._draw()
+        self.chosen.filter = text.strip()
+        self._draw()
 
 
 def opening_words(words: str) -> Row:
