@@ -249,6 +249,7 @@ def _node(
         link=link if isinstance(link, Link) else Link(link, since=WALL - 60),
         rack=f"rack-{index // per_rack + 1:02}",
         pod="pod-1",
+        leaves={f"mlx5_{i}": f"leaf-{index // per_rack + 1:02}-{i}" for i in range(ports)},
         gpus=tuple(
             GpuIdentity(index=i, name="NVIDIA H100 80GB HBM3", uuid=f"GPU-{index:04x}-{i}", pci=_pci(i))
             for i in range(gpus)

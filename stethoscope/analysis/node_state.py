@@ -60,7 +60,7 @@ class NodeState:
         "about", "asked", "bad_lines", "blocks", "boot_id", "clock_offset_s", "complete", "cut_off",
         "device_first", "devices", "early",
         "frame_mono", "frame_wall", "frames", "gpu_first", "gpu_order", "gpu_room", "gpu_words", "gpus", "index",
-        "kernel", "known", "lines", "lines_before", "link", "listed_gpus", "listed_ports", "machine_checks", "name",
+        "kernel", "known", "leaves", "lines", "lines_before", "link", "listed_gpus", "listed_ports", "machine_checks", "name",
         "notes", "part_mono", "part_notes", "parts", "port_first", "port_order", "port_room", "ports",
         "processes", "published",
         "scheduler", "seen_full", "seq", "tasks", "tick_s", "told", "version", "whole", "words", "xids",
@@ -71,6 +71,7 @@ class NodeState:
         self.index = index
         self.known = known
         self.name = known.name
+        self.leaves = dict(known.leaves)
         self.tick_s = known.tick_s
         self.link = Link(LinkState.WAITING, since=0.0)
         self.gpus: tuple[GpuIdentity, ...] = ()
@@ -214,6 +215,7 @@ class NodeState:
             link=self.link,
             rack=self.known.rack,
             pod=self.known.pod,
+            leaves=self.leaves,
             gpus=self.gpus,
             ports=self.ports,
             gpu_first=self.gpu_first,

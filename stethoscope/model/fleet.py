@@ -13,7 +13,7 @@ from stethoscope.model.event import LogEvent
 from stethoscope.model.facts import GpuProcess, Task
 from stethoscope.model.finding import Finding
 from stethoscope.model.frame import Link
-from stethoscope.model.ids import device_place, gpu_place, port_place
+from stethoscope.model.ids import device_place, gpu_place, port_name, port_place
 from stethoscope.model.metric import Metric, Missing, Reason, Scope
 from stethoscope.model.scheduler import Job, SchedulerState
 from stethoscope.model.wire import GpuIdentity, PortIdentity
@@ -85,6 +85,8 @@ class Node:
     link: Link
     rack: str = ""
     pod: str = ""
+    leaves: Mapping[str, str] = field(default_factory=dict)
+    """Leaf switch by port (`mlx5_0`, `mlx5_0:2`), as far as the fleet file says."""
     gpus: tuple[GpuIdentity, ...] = ()
     ports: tuple[PortIdentity, ...] = ()
     gpu_first: int = -1
@@ -127,6 +129,11 @@ class Node:
     def age_s(self, now_mono: float) -> float | None:
         """Return the seconds since the last frame, or None when none came yet."""
         return None if self.frame_mono is None else max(0.0, now_mono - self.frame_mono)
+
+    def leaf(self, position: int) -> str:
+        """Return the leaf switch of the port at `position`, empty when it is not known."""
+        port = self.ports[position]
+        return self.leaves.get(port_name(port.device, port.port), "")
 
     def is_stale(self, now_mono: float) -> bool:
         """Tell whether the last frame is older than three ticks and a second."""

@@ -21,10 +21,14 @@ def gpu_place(node: str, index: int) -> str:
     return f"{node}/gpu/{index}"
 
 
+def port_name(device: str, port: int = 1) -> str:
+    """Return the name of a port of a node: `mlx5_3`, with `:2` behind it for a second port of the adapter."""
+    return device if port == 1 else f"{device}:{port}"
+
+
 def port_place(node: str, device: str, port: int = 1) -> str:
-    """Return the id of an InfiniBand or RoCE port: `gpu-007/ib/mlx5_3`, with `:2` behind it for a second port of the
-    adapter."""
-    return f"{node}/ib/{device}" if port == 1 else f"{node}/ib/{device}:{port}"
+    """Return the id of an InfiniBand or RoCE port: `gpu-007/ib/mlx5_3`."""
+    return f"{node}/ib/{port_name(device, port)}"
 
 
 _KINDS = {Scope.NVLINK: "nvlink/", Scope.PCIE: "pcie/", Scope.NET: "net/", Scope.DISK: "disk/", Scope.FS: "fs"}

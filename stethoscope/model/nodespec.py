@@ -21,6 +21,10 @@ class NodeSpec(Protocol):
         """Return the pod, empty when it is not known."""
 
     @property
+    def leaves(self) -> tuple[tuple[str, str], ...]:
+        """Return the leaf switch of each port that one is known of: (`mlx5_0` or `mlx5_0:2`, leaf)."""
+
+    @property
     def tick_s(self) -> float:
         """Return the seconds between two frames."""
 

@@ -91,7 +91,8 @@ class Recorder:
     def __init__(self, source: Source, clock: Clock, outlet: Outlet, *, flush_s: float = FLUSH_S) -> None:
         """Prepare; `open` makes the first file, `start` begins to write."""
         nodes = tuple(
-            NodeEntry(node.name, node.rack, node.pod, node.tick_s, node.expected_gpus) for node in source.nodes
+            NodeEntry(node.name, node.rack, node.pod, node.tick_s, node.expected_gpus, node.leaves)
+            for node in source.nodes
         )
         writer = f"stethoscope {__version__}"
         self._fleet = FleetEntry(source.fleet, nodes, source.simulated, secrets.token_hex(8), writer)

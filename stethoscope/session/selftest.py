@@ -34,6 +34,7 @@ class _Node:
     expected_gpus: int | None
     rack: str = ""
     pod: str = ""
+    leaves: tuple[tuple[str, str], ...] = ()
 
 
 def check_rule(rule: Rule, catalogue: Mapping[str, Metric]) -> Iterator[DataError]:

@@ -75,6 +75,11 @@ class FleetNode:
     job_logs: tuple[str, ...] = ()
     """Paths of job logs, with the letters of `sbatch --output` (%j, %N ...)."""
 
+    @property
+    def leaves(self) -> tuple[tuple[str, str], ...]:
+        """Return the leaf switch of each port that one is known of."""
+        return tuple((ids.port_name(place.device, place.port), place.leaf) for place in self.ports if place.leaf)
+
 
 @dataclass(frozen=True, slots=True)
 class SlurmLogin:

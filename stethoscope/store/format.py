@@ -41,6 +41,8 @@ MAX_TABLE_RAW = 64 * 1024 * 1024
 MAX_BLOCKS = 1_000_000
 """Blocks of one file that a reader keeps in mind."""
 MAX_NODES = 100_000
+MAX_PORTS = 64
+"""Ports of one node whose leaf switch is kept."""
 KEYFRAME = 1
 """Flag of a block that begins with what stands: link states and greetings of all nodes."""
 PARTS_S = 420.0
@@ -126,6 +128,7 @@ class NodeEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     pod: str = ""
     tick_s: float = 2.0
     expected_gpus: int | None = None
+    leaves: tuple[tuple[str, str], ...] = ()
 
 
 class FleetEntry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -269,9 +272,12 @@ def unpack_fleet(raw: bytes) -> FleetEntry | None:
     if not sound or not 0 < len(names) <= MAX_NODES or len(set(names)) < len(names):
         return None
     nodes = tuple(
-        NodeEntry(node.name, clean(node.rack, 120), clean(node.pod, 120), node.tick_s, node.expected_gpus)
+        NodeEntry(
+            node.name, clean(node.rack, 120), clean(node.pod, 120), node.tick_s, node.expected_gpus,
+            tuple((clean(port, 64), clean(leaf, 120)) for port, leaf in node.leaves[:MAX_PORTS]),
+        )
         for node in entry.nodes
-    )
+    )  # fmt: skip
     return FleetEntry(clean(entry.fleet, 200), nodes, entry.simulated, clean(entry.run, 64), clean(entry.writer, 120))
 
 

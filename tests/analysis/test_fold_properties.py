@@ -25,6 +25,7 @@ class Spec:
     name: str
     rack: str = ""
     pod: str = ""
+    leaves: tuple[tuple[str, str], ...] = ()
     tick_s: float = 2.0
     expected_gpus: int | None = 3
 

@@ -38,6 +38,7 @@ class Known:
     name: str
     rack: str = ""
     pod: str = ""
+    leaves: tuple[tuple[str, str], ...] = ()
     tick_s: float = TICK_S
     expected_gpus: int | None = 8
 

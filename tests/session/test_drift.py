@@ -34,6 +34,7 @@ class Spec:
     name: str
     rack: str = ""
     pod: str = ""
+    leaves: tuple[tuple[str, str], ...] = ()
     tick_s: float = 60.0
     expected_gpus: int | None = None
 

@@ -108,3 +108,8 @@ def test_what_is_no_login_node(via: str) -> None:
 def test_login_nodes() -> None:
     assert login_node("h") == FleetNode("h")
     assert login_node("u@h:2222") == FleetNode("h", user="u", port=2222)
+
+
+def test_leaves_are_told_by_port() -> None:
+    ports = (PortPlace("mlx5_0", 1, "0", "leaf-01"), PortPlace("mlx5_0", 2, "1", "leaf-02"), PortPlace("mlx5_1"))
+    assert FleetNode("gpu1", ports=ports).leaves == (("mlx5_0", "leaf-01"), ("mlx5_0:2", "leaf-02"))

@@ -298,8 +298,12 @@ def test_what_is_no_recording_says_so(tmp_path: Path, data: bytes, words: str) -
 
 def test_texts_of_the_fleet_are_cleaned(tmp_path: Path) -> None:
     path = tmp_path / "a.sthr"
-    path.write_bytes(sthr.preamble() + sthr.pack_fleet(FleetEntry("f\x1b]0;x\x07", (NodeEntry("a", "r\x9b1"),))))
+    leaves = (("mlx5_0", "leaf-01"), ("mlx5_1", "l\x1b[31meaf"))
+    path.write_bytes(
+        sthr.preamble() + sthr.pack_fleet(FleetEntry("f\x1b]0;x\x07", (NodeEntry("a", "r\x9b1", leaves=leaves),)))
+    )
     fleet = Recording(path).fleet
+    assert fleet.nodes[0].leaves == (("mlx5_0", "leaf-01"), ("mlx5_1", "leaf"))
     assert fleet.fleet.isprintable()
     assert fleet.nodes[0].rack.isprintable()
 
