@@ -192,6 +192,10 @@ class FleetGrid:
         """Tell whether a value of the chosen metric is far enough from the others to be worth a look."""
         return self._peers.deviates(value)
 
+    def deviating(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+        """Tell the same of each of many values, one for each row of the chosen metric's table."""
+        return self._peers.deviating(values)
+
     def is_odd(self, node: Node) -> bool:
         """Tell whether a node is one of few that are unlike the others."""
         return bool(self._odd[node.index])

@@ -55,6 +55,14 @@ class Peers:
             return False
         return abs(value - self._median) > self._far
 
+    def deviating(self, values: npt.NDArray[np.float64]) -> Flags:
+        """Tell of each value of the chosen metric whether it is far enough from the others to be worth a look."""
+        metric = self._metric
+        if self._far is None or metric is None or metric.bitmask or metric.kind is Kind.STATE:
+            return np.zeros(values.shape, dtype=np.bool_)
+        with np.errstate(invalid="ignore"):
+            return np.abs(values - self._median) > self._far
+
     @property
     def usual(self) -> tuple[float, float | None]:
         """Return the median and the distance from it that is worth a look: what a drawn cell depends on."""
