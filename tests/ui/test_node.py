@@ -261,7 +261,7 @@ def test_every_value_of_a_node_can_be_reached_by_the_cursor() -> None:
 
 def test_the_text_is_the_whole_node_without_anything_that_a_terminal_obeys() -> None:
     text = node_text(view_of(sick(), SICK, 40))
-    assert text.startswith(" ▲ gpu-003  live")
+    assert text.startswith(" ✖ gpu-003  live")
     assert text.count(" + ") == 0
     assert "0000:5f:00.0" in text
     assert all(width(row) <= TEXT_CELLS for row in text.splitlines())
@@ -360,7 +360,7 @@ async def test_the_node_is_saved_for_the_user_alone(tmp_path: Path, monkeypatch:
         await opened(await ready(pilot), pilot)
         await pilot.press("w")
         saved = tmp_path / "stethoscope" / "saved" / "gpu-003-2026-03-14T02-14-07Z.txt"
-        assert saved.read_text().startswith(" ▲ gpu-003  live")
+        assert saved.read_text().startswith(" ✖ gpu-003  live")
         assert stat.S_IMODE(saved.stat().st_mode) == 0o600
 
 
