@@ -12,7 +12,7 @@ import resource
 import statistics
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from benchmarks.parts import CHANGING, EVERY_S, STANDING, PartProbe
@@ -39,6 +39,7 @@ class Spec:
     pod: str = "pod-1"
     tick_s: float = 5.0
     expected_gpus: int | None = GPUS
+    leaves: dict[str, str] = field(default_factory=dict)
 
 
 class Probe:

@@ -28,7 +28,9 @@ def rows_of(first: int, count: int, order: Sequence[int] | None) -> npt.NDArray[
     return np.arange(first, first + count) if order is None else np.array(order, np.intp) + first
 
 
-def grid_of(columns: Sequence[int], rows: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def grid_of(
+    columns: Sequence[int] | npt.NDArray[np.intp], rows: npt.NDArray[np.intp]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Return the index of the cells where `columns` and `rows` cross."""
     return np.array(columns, np.intp)[:, None], rows[None, :]
 

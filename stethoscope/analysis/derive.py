@@ -54,6 +54,7 @@ def _reasons(columns: Columns, metrics: tuple[str, ...], first: int, count: int)
 
 def _put(columns: Columns, metric: str, first: int, values: Floats, reasons: Codes) -> None:
     rows = slice(first, first + len(values))
+    columns.own("values", "reasons")
     columns.values[columns.index[metric], rows] = np.where(reasons == _PRESENT, values, np.nan)
     columns.reasons[columns.index[metric], rows] = reasons
     columns.dirty = True

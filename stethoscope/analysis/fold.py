@@ -60,9 +60,7 @@ class FleetState:
         count = len(self.nodes)
         self.tables = {
             Scope.NODE: Columns(Scope.NODE, catalogue, count),
-            Scope.GPU: Columns(Scope.GPU, catalogue),
-            Scope.PORT: Columns(Scope.PORT, catalogue),
-            **{scope: Columns(scope, catalogue) for scope in DEVICE_SCOPES},
+            **{scope: Columns(scope, catalogue, blocks=count) for scope in (Scope.GPU, Scope.PORT, *DEVICE_SCOPES)},
         }
         self._parts = Parts(self.tables, self._place)
         self._frame_mono = np.full(count, np.nan)

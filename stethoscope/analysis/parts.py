@@ -130,7 +130,7 @@ class Parts:
         )  # fmt: skip
         unnamed = sorted(set(block.order).difference(order))
         if unnamed and facts.group in columns.groups:
-            columns.dirty |= columns.lack(rows_of(block.first, count, unnamed), set(), facts.group)
+            columns.dirty |= columns.lack(rows_of(block.first, count, unnamed), facts.group)
         derive(columns, block.first, count)
         self._mark_gone(node, scope, columns, block)
         if found.whole:

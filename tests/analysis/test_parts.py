@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stethoscope.analysis.columns import PICTURE_S
+from stethoscope.analysis.arrays import PICTURE_S
 from stethoscope.analysis.fold import FleetState
 from stethoscope.analysis.inventory import MAX_DEVICES, MAX_NVLINKS, merge_names
 from stethoscope.model import wire
@@ -73,6 +73,7 @@ class Spec:
     name: str
     rack: str = ""
     pod: str = ""
+    leaves: tuple[tuple[str, str], ...] = ()
     tick_s: float = 2.0
     expected_gpus: int | None = None
 

@@ -1,0 +1,163 @@
+"""The arrays of one scope and their pictures: what grows, what is copied, and what is only looked at.
+
+Two kinds of tables: rows that come in frames change all the time, and each picture is a copy. Rows of devices that come
+in parts are many and rest as a rule: a picture shows the arrays themselves, and the first change behind it takes a copy
+of those that it changes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stethoscope.analysis.pictures import Pictures
+from stethoscope.model.fleet import Table
+from stethoscope.model.metric import DEVICE_SCOPES, Reason, Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    import numpy.typing as npt
+
+    from stethoscope.model.fleet import Codes, Floats, Totals
+
+PICTURE_S = 2.0
+"""Rows of devices that come in parts are pictured again after this time, unless all that came is asked for."""
+NEVER = -np.inf
+_SHOWN = ("values", "reasons", "totals", "total_reasons", "since_first", "first_at")
+_COUNTED = _SHOWN[2:]
+_FILL: Mapping[str, float] = {
+    "values": np.nan, "reasons": int(Reason.WAITING), "totals": 0, "total_reasons": int(Reason.WAITING),
+    "since_first": 0, "since": NEVER, "carry": 0, "first_at": np.nan,
+}  # fmt: skip
+"""What stands in rows of which nothing was heard."""
+
+
+class Arrays:
+    """Values, reasons and counters of all rows of one scope."""
+
+    def __init__(
+        self, scope: Scope, metrics: tuple[str, ...], counters: tuple[str, ...], carried: int, blocks: int
+    ) -> None:
+        """Start without rows; the first `carried` of the counters may be read at any interval. There will be about
+        `blocks` blocks of one size."""
+        self.scope = scope
+        self.metrics, self.counters = metrics, counters
+        self.index = {metric: column for column, metric in enumerate(metrics)}
+        self.counter_index = {metric: column for column, metric in enumerate(counters)}
+        self.rows = 0
+        self.dirty = True
+        """Values or reasons changed since the last picture, and ..."""
+        self.counted = True
+        """... so did totals."""
+        self.is_lean = scope in DEVICE_SCOPES
+        """Its rows come in parts: pictures are rare, and cover rows that are not in use yet."""
+        self._rows_changed = False
+        """A row of the last picture stands for another device now."""
+        self._blocks = blocks
+        self._table: Table | None = None
+        self._pictures = Pictures(2)
+        self._shown: frozenset[str] = frozenset()
+        """Arrays that a picture looks at."""
+        self._version = 0
+        self._pictured_mono, self._pictured_rows = -np.inf, 0
+        # Of the many links seven digits are enough: a state, a speed, errors a second.
+        few = scope is Scope.NVLINK
+        wide, narrow = len(metrics), len(counters)
+        self.values: Floats = np.empty((wide, 0), np.float32 if few else np.float64)
+        self.reasons: Codes = np.empty((wide, 0), np.uint8)
+        # Totals of links fit half the memory as a rule; `widen` when one does not.
+        self.totals: Totals = np.empty((narrow, 0), np.uint32 if few else np.uint64)
+        self.total_reasons: Codes = np.empty((narrow, 0), np.uint8)
+        # The errors of a link are not counted beyond 2**32 - 1; its total is exact.
+        self.since_first: Totals = np.empty((narrow, 0), np.uint32 if few else np.uint64)
+        self.since: Floats = np.empty((narrow, 0))
+        """Node's monotonic seconds of the reading that the next rate starts from, as counters.step wants them."""
+        self.carry: Totals = np.empty((carried, 0), np.uint64)
+        """What was counted since that reading, in intervals between frames too short for a rate of their own."""
+        self.first_at: Floats = np.empty(0)
+
+    def add(self, rows: int) -> int:
+        """Return the first of `rows` new rows."""
+        first, capacity = self.rows, self.first_at.size
+        needed = first + rows
+        if needed > capacity:
+            # Nodes of one kind have as many devices each: most fleets end at exactly what they need.
+            expected = rows * self._blocks
+            more = capacity + capacity // 4 if capacity >= expected else min(2 * capacity, expected)
+            self._allocate(max(needed, more))
+        self.rows = needed
+        self.dirty = self.counted = True
+        return first
+
+    def _allocate(self, capacity: int) -> None:
+        for name, fill in _FILL.items():
+            # One after the other, so that there is never more than one of them twice.
+            former = getattr(self, name)
+            array = np.full((*former.shape[:-1], capacity), fill, former.dtype)
+            array[..., : self.rows] = former[..., : self.rows]
+            setattr(self, name, array)
+            del former
+        self._shown = frozenset()
+
+    def own(self, *names: str) -> bool:
+        """Let these arrays be changed: a picture keeps what it shows. Tell whether one of them is another one now."""
+        shown = self._shown.intersection(names)
+        for name in shown:
+            setattr(self, name, getattr(self, name).copy())
+        self._shown -= shown
+        return bool(shown)
+
+    def widen(self) -> None:
+        """Let totals have 64 bits."""
+        self.totals = self.totals.astype(np.uint64)
+        self._shown -= {"totals"}
+
+    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
+        """Return all arrays, to be changed."""
+        if self._shown:
+            self.own(*_SHOWN)
+        return tuple(getattr(self, name) for name in _FILL)
+
+    def forget(self, rows: list[int], reason: Reason) -> None:
+        """Forget all about these rows, and say why they have no value."""
+        if not rows:
+            return
+        for array, fill in zip(self.arrays(), _FILL.values(), strict=True):
+            array[..., rows] = reason if array is self.reasons or array is self.total_reasons else fill
+        self.dirty = self.counted = True
+        self._rows_changed |= min(rows) < self._pictured_rows
+
+    def table(self, mono: float = np.inf, *, latest: bool = True) -> Table:
+        """Return a picture of all rows that does not change any more; the last one when nothing changed, or when it is
+        of rare rows, not old at `mono`, and need not be the `latest`."""
+        former, rows = self._table, self.first_at.size if self.is_lean else self.rows
+        fits = former is not None and former.first_at.size == rows and not self._rows_changed
+        if former is not None and fits:
+            is_young = self.is_lean and not latest and 0 <= mono - self._pictured_mono < PICTURE_S
+            if is_young or not (self.dirty or self.counted):
+                return former
+        counters = {} if former is None or not fits or self.counted else {n: getattr(former, n) for n in _COUNTED}
+        self._table = former = None
+        self._version += 1
+        show = self._look if self.is_lean else self._copy
+        shown = {name: show(name, rows) if name not in counters else counters[name] for name in _SHOWN}
+        self._table = Table(
+            self.scope, self.metrics, shown["values"], shown["reasons"], self.counters, shown["totals"],
+            shown["total_reasons"], shown["since_first"], shown["first_at"], self.index, self.counter_index,
+            self._version,
+        )  # fmt: skip
+        self.dirty = self.counted = self._rows_changed = False
+        self._pictured_mono, self._pictured_rows = mono, self.rows
+        return self._table
+
+    def _copy(self, name: str, rows: int) -> npt.NDArray[Any]:
+        return self._pictures.take(name, getattr(self, name), rows)
+
+    def _look(self, name: str, rows: int) -> npt.NDArray[Any]:
+        self._shown |= {name}
+        picture: npt.NDArray[Any] = getattr(self, name)[...]
+        picture.setflags(write=False)
+        return picture
