@@ -112,6 +112,8 @@ class Metric:
     """The part that brings it (probes/manifest.yaml); empty for what full and delta frames bring."""
     meaning: str = ""
     """One sentence for the cursor line and the help."""
+    alias: str = ""
+    """The short name that a filter may use, as operators say it: `temp`."""
     bits: int | None = None
     """Width at which a counter wraps around to 0; null when it does not wrap in the life of a machine."""
     pins: tuple[int, ...] = ()

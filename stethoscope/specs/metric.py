@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from stethoscope.model.fields import RESERVED
 from stethoscope.model.metric import Kind, Metric, Scope
 from stethoscope.paths import bundled, config_dir
 from stethoscope.specs.load import Loaded, SeveralDataError, Spec, convert, load
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from stethoscope.errors import DataError
 
 FILE = "metrics.yaml"
+_ALIAS = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class MetricSpec(Spec, frozen=True):
@@ -31,6 +35,7 @@ class MetricSpec(Spec, frozen=True):
     meaning: str
     tier: Literal["fast", "medium", "slow", "console"] = "fast"
     group: str = ""
+    alias: str = ""
     bits: int | None = None
     pins: tuple[int, ...] = ()
     lasting: bool = False
@@ -63,7 +68,17 @@ def load_catalogue(*directories: Path) -> dict[str, Metric]:
     for path in reversed([*(directory / FILE for directory in directories), config_dir() / "playbooks" / FILE]):
         if path.exists():
             catalogue.update(read_metrics(path))
-    return {**read_metrics(bundled("playbooks") / FILE), **catalogue}
+    return _with_one_alias_each({**read_metrics(bundled("playbooks") / FILE), **catalogue}, catalogue)
+
+
+def _with_one_alias_each(catalogue: dict[str, Metric], near: dict[str, Metric]) -> dict[str, Metric]:
+    """Return the catalogue in which a short name that a nearer file gives to another metric, or uses as an id, means
+    that one."""
+    taken = {metric.alias for metric in near.values()} | near.keys()
+    return {
+        id_: replace(metric, alias="") if metric.alias in taken and id_ not in near else metric
+        for id_, metric in catalogue.items()
+    }
 
 
 def read_metrics(path: Path) -> dict[str, Metric]:
@@ -86,6 +101,7 @@ def _metric(spec: MetricSpec) -> Metric:
         tier=spec.tier,
         group=spec.group,
         meaning=spec.meaning,
+        alias=spec.alias,
         bits=spec.bits,
         pins=spec.pins,
         lasting=spec.lasting,
@@ -104,12 +120,32 @@ def _metric(spec: MetricSpec) -> Metric:
 
 def _errors(loaded: Loaded, specs: list[MetricSpec]) -> Iterator[DataError]:
     seen: set[str] = set()
+    ids, aliases = {spec.id for spec in specs}, dict[str, str]()
     for position, spec in enumerate(specs):
         if spec.id in seen:
             yield loaded.error(f'the metric "{spec.id}" is defined twice', "metrics", position, "id")
         seen.add(spec.id)
+        wrong = _wrong_name(spec, ids, aliases)
+        if wrong:
+            yield loaded.error(f"{spec.id}: {wrong}", "metrics", position, "alias" if spec.alias else "id")
+        aliases.setdefault(spec.alias, spec.id)
         for key, message in _contradictions(spec):
             yield loaded.error(f"{spec.id}: {message}", "metrics", position, key)
+
+
+def _wrong_name(spec: MetricSpec, ids: set[str], aliases: dict[str, str]) -> str:
+    """Return what is wrong with the names of a metric, empty for nothing."""
+    if spec.id in RESERVED:
+        return f'"{spec.id}" is a word of filters'
+    if not spec.alias:
+        return ""
+    if not _ALIAS.fullmatch(spec.alias):
+        return "an alias is made of small letters, digits and _, and begins with a letter"
+    if spec.alias in RESERVED:
+        return f'the alias "{spec.alias}" is a word of filters'
+    if spec.alias in ids:
+        return f'the alias "{spec.alias}" is the id of a metric'
+    return f'the alias "{spec.alias}" is that of {aliases[spec.alias]}' if spec.alias in aliases else ""
 
 
 def _contradictions(spec: MetricSpec) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,142 @@
+"""What can stand where the cursor is in a filter: names, then signs, then the values that this fleet has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from stethoscope.analysis.filter_said import node_words
+from stethoscope.analysis.filter_values import MISSING, NONE, REASON_VALUES, VALUE_WORDS, bare, names, read_name
+from stethoscope.analysis.filter_words import COMPARING, OPEN, Token, quoted, tokens
+from stethoscope.model.fields import FIELDS, QUANTIFIERS, SCOPE_WORDS
+from stethoscope.model.metric import REASON_WORDS, Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stethoscope.model.fleet import FleetSnapshot
+    from stethoscope.model.metric import Metric
+
+MOST = 60
+"""Candidates at the most."""
+_FOR_WORDS, _FOR_NUMBERS = ("=", "~", "!=", "!~"), (">", ">=", "<", "<=", "=", "!=")
+_SETS = ("job", "user", "partition", "finding", "severity")
+
+
+class Completion(NamedTuple):
+    """The characters `start` .. `end` of a filter, and what may stand in their place."""
+
+    start: int
+    end: int
+    candidates: list[str]
+
+    def applied(self, text: str, candidate: str) -> tuple[str, int]:
+        """Return `text` with `candidate` in place, and where the cursor then is."""
+        return text[: self.start] + candidate + text[self.end :], self.start + len(candidate)
+
+
+def complete(text: str, cursor: int, snapshot: FleetSnapshot) -> list[str]:
+    """Return what can stand in place of the word at `cursor`, the likeliest first; `completion` says where that is."""
+    return completion(text, cursor, snapshot).candidates
+
+
+def completion(text: str, cursor: int, snapshot: FleetSnapshot) -> Completion:
+    """Return the word at `cursor`, as far as the cursor, and what can stand in its place."""
+    cursor = max(0, min(cursor, len(text)))
+    before = tokens(text[:cursor])
+    word = (
+        before.pop()
+        if before and before[-1].end == cursor and (before[-1].is_word or before[-1].kind == OPEN)
+        else None
+    )
+    start, said = (word.start, word.text) if word is not None else (cursor, "")
+    end = next((token.end for token in tokens(text) if token.start == start and token.is_word), cursor)
+    return Completion(start, max(cursor, end), _candidates(before, said, snapshot)[:MOST])
+
+
+def _candidates(before: list[Token], said: str, snapshot: FleetSnapshot) -> list[str]:
+    known = names(snapshot.catalogue)
+    last = before[-1] if before else None
+    if last is None or last.text in ("&", "|", "!", "(", "["):
+        return _first_words(said, known, snapshot)
+    if last.text in COMPARING and not last.is_word:
+        subject = read_name(before[-2].text.lower(), known) if len(before) > 1 and before[-2].is_word else None
+        if subject is None:
+            return []
+        values = _field_values(subject, snapshot) if isinstance(subject, str) else _values(*subject, snapshot)
+        return [quoted(value) for value in _near(said, values)]
+    if said:
+        return []
+    is_value = len(before) > 1 and before[-2].text in COMPARING and not before[-2].is_word
+    subject = read_name(last.text.lower(), known) if last.is_word and not is_value else None
+    return list(_signs(subject)) if subject is not None else ["&", "|", *_closing(before)]
+
+
+def _first_words(said: str, known: dict[str, Metric], snapshot: FleetSnapshot) -> list[str]:
+    subject = read_name(said.lower(), known) if said else None
+    signs = [f"{said}{sign}" for sign in _signs(subject)] if subject is not None else []
+    short = [name for name, metric in known.items() if name == metric.alias]
+    forms = [*(f"{word}(" for word in QUANTIFIERS), *(f"{word}[" for word in SCOPE_WORDS)]
+    if not said:
+        return [*FIELDS, *short, *forms]
+    hosts = [quoted(node.name) for node in snapshot.nodes]
+    return list(dict.fromkeys([*signs, *_near(said, [*FIELDS, *short, *forms, *known, *hosts])]))
+
+
+def _signs(subject: str | tuple[Metric, str]) -> tuple[str, ...]:
+    if isinstance(subject, str):
+        return (*_FOR_WORDS, *_FOR_NUMBERS[:4]) if subject == "severity" else _FOR_WORDS
+    return _FOR_WORDS if subject[0].words else _FOR_NUMBERS
+
+
+def _near(said: str, words: Iterable[str]) -> list[str]:
+    """Return the words that begin with what was said, then those that hold it; small and large letters are alike."""
+    wanted = said.lower()
+    begin: list[str] = []
+    hold: list[str] = []
+    for word in words:
+        lowered = word.lower()
+        if lowered != wanted and wanted in lowered:
+            (begin if lowered.startswith(wanted) else hold).append(word)
+    return [*begin, *hold]
+
+
+def _field_values(name: str, snapshot: FleetSnapshot) -> list[str]:
+    if name == "device":
+        return []
+    if name in VALUE_WORDS:
+        return [bare(word) if " " not in word else word for word in VALUE_WORDS[name]]
+    if name == "host":
+        return [node.name for node in snapshot.nodes]
+    words = node_words(name, snapshot)
+    some = sorted({word for node in words if node is not None for word in node})
+    return [*some, *([NONE] if name in _SETS else []), *([MISSING] if None in words else [])]
+
+
+def _values(metric: Metric, which: str, snapshot: FleetSnapshot) -> list[str]:
+    limits = [word for word in ("warn", "critical") if which == "value" and getattr(metric, word) is not None]
+    states = [bare(word) for _, word in metric.words]
+    return [*states, *([NONE] if metric.bitmask else []), *limits, *_reasons(metric, snapshot)]
+
+
+def _reasons(metric: Metric, snapshot: FleetSnapshot) -> list[str]:
+    """Return the reasons for which values of `metric` are missing now."""
+    table = snapshot.tables[metric.scope]
+    if metric.id not in table.index:
+        return []
+    here = {bare(REASON_WORDS[Reason(int(code))]) for code in np.unique(table.reasons[table.index[metric.id]]) if code}
+    return [MISSING, *(word for word in REASON_VALUES if word in here)] if here else []
+
+
+def _closing(before: list[Token]) -> list[str]:
+    """Return the sign that closes what is open."""
+    open_signs: list[str] = []
+    for token in before:
+        if token.is_word:
+            continue
+        if token.text in "([":
+            open_signs.append(")" if token.text == "(" else "]")
+        elif token.text in ")]" and open_signs:
+            open_signs.pop()
+    return open_signs[-1:]

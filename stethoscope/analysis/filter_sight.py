@@ -1,0 +1,171 @@
+"""One snapshot as a filter looks at it: whose each row is, and how nodes stand, worked out once it is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Flags, Verdicts
+from stethoscope.model.frame import LinkState
+from stethoscope.model.metric import DEVICE_SCOPES, Reason, Scope
+from stethoscope.model.scheduler import Standing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from stethoscope.model.fleet import FleetSnapshot, Node
+
+Numbers = npt.NDArray[np.int64]
+
+_LINKS = tuple(LinkState)
+_LINK_CODES = {state: code for code, state in enumerate(_LINKS)}
+_LIVE = np.array([state.is_live for state in _LINKS])
+_PENDING = np.array([state.is_pending for state in _LINKS])
+_SILENT = np.array([state in (LinkState.SILENT, LinkState.FLOODING) for state in _LINKS])
+_STANDINGS = frozenset(standing.value for standing in Standing)
+_NO_GPUS = ("", "no devices")
+"""Notes about the driver of a node without GPUs that is known to have none."""
+
+
+class Sight:
+    """A snapshot, and what is worked out of it for conditions."""
+
+    def __init__(self, snapshot: FleetSnapshot) -> None:
+        """Look at `snapshot`; nothing is worked out yet."""
+        self.snapshot = snapshot
+        self.nodes = len(snapshot.nodes)
+        self._rows: dict[Scope, tuple[Numbers, Numbers]] = {}
+        self._links: npt.NDArray[np.int8] | None = None
+
+    def rows(self, scope: Scope) -> tuple[Numbers, Numbers]:
+        """Return the rows of `scope` that belong to a node, node by node, and the index of the node of each."""
+        if scope not in self._rows:
+            first, count = self._spans(scope)
+            starts = np.cumsum(count) - count
+            rows = np.arange(int(count.sum())) + np.repeat(first - starts, count)
+            self._rows[scope] = rows, np.repeat(np.arange(self.nodes), count)
+        return self._rows[scope]
+
+    def _spans(self, scope: Scope) -> tuple[Numbers, Numbers]:
+        nodes = self.snapshot.nodes
+        if scope is Scope.NODE:
+            return np.arange(self.nodes), np.ones(self.nodes, dtype=np.int64)
+        if scope is Scope.GPU:
+            pairs = [(node.gpu_first, len(node.gpus)) for node in nodes]
+        elif scope is Scope.PORT:
+            pairs = [(node.port_first, len(node.ports)) for node in nodes]
+        else:
+            pairs = [(node.device_first.get(scope, -1), len(node.devices.get(scope, ()))) for node in nodes]
+        spans = np.array(pairs, dtype=np.int64).reshape(self.nodes, 2)
+        return spans[:, 0], np.where(spans[:, 0] >= 0, spans[:, 1], 0)
+
+    def size(self, scope: Scope) -> int:
+        """Return how many verdicts there are of `scope`: one for each row of its table, or for each node."""
+        return self.nodes if scope is Scope.NODE else int(self.snapshot.tables[scope].values.shape[1])
+
+    def any(self, verdicts: Verdicts, scope: Scope, unknown: int) -> Verdicts:
+        """Return by node what any of its rows makes true; `unknown` is the verdict of nodes whose devices are not
+        known."""
+        rows, owner = self.rows(scope)
+        own = verdicts[rows]
+        result = self._without(scope, unknown)
+        result[self._has(owner, own == UNKNOWN)] = UNKNOWN
+        result[self._has(owner, own == TRUE)] = TRUE
+        return result
+
+    def all(self, verdicts: Verdicts, scope: Scope, unknown: int) -> Verdicts:
+        """Return by node whether all of its rows are true; without a row a node is never true."""
+        rows, owner = self.rows(scope)
+        own = verdicts[rows]
+        result = self._without(scope, unknown)
+        result[self._has(owner, own == TRUE)] = TRUE
+        result[self._has(owner, own == UNKNOWN)] = UNKNOWN
+        result[self._has(owner, own == FALSE)] = FALSE
+        return result
+
+    def spread(self, verdicts: Verdicts, scope: Scope) -> Verdicts:
+        """Return the verdicts of nodes for each row of theirs."""
+        result = np.full(self.size(scope), UNKNOWN, dtype=np.int8)
+        rows, owner = self.rows(scope)
+        result[rows] = verdicts[owner]
+        return result
+
+    def _has(self, owner: Numbers, flags: Flags) -> Flags:
+        return np.bincount(owner[flags], minlength=self.nodes) > 0
+
+    def _without(self, scope: Scope, unknown: int) -> Verdicts:
+        """Return the verdict of a node without rows of `scope`: false where it is known to have no such device."""
+        result = np.full(self.nodes, FALSE, dtype=np.int8)
+        first, count = self._spans(scope)
+        nodes = self.snapshot.nodes
+        for index in np.flatnonzero(count == 0):
+            if not _has_no(nodes[index], scope, bool(first[index] >= 0)):
+                result[index] = unknown
+        return result
+
+    # ---- how nodes stand
+
+    def state(self, word: str, judge_idle: Callable[[Sight], Verdicts]) -> Verdicts:
+        """Return which nodes are what `word`, one of filter_values.VALUE_WORDS["state"], says."""
+        if word == "idle":
+            return judge_idle(self)
+        if word == "hung":
+            return self._hung()
+        flags = np.zeros(self.nodes, dtype=np.bool_)
+        if word in _STANDINGS:
+            flags |= self._each(
+                node.scheduler is not None and node.scheduler.standing.value == word for node in self.snapshot.nodes
+            )
+        links, stale = self._link_codes(), self._stale
+        if word == "connecting":
+            flags |= _PENDING[links]
+        elif word == "stale":
+            flags |= _SILENT[links] | (_LIVE[links] & stale())
+        elif word == "lost":
+            flags |= ~(_PENDING | _SILENT | _LIVE)[links]
+        elif word == "live":
+            flags |= _LIVE[links] & ~stale()
+        else:
+            for state, code in _LINK_CODES.items():
+                if state.value.lower() == word:
+                    flags |= links == code
+        return certain(flags)
+
+    def _link_codes(self) -> npt.NDArray[np.int8]:
+        if self._links is None:
+            codes = (_LINK_CODES[node.link.state] for node in self.snapshot.nodes)
+            self._links = np.fromiter(codes, np.int8, self.nodes)
+        return self._links
+
+    def _stale(self) -> Flags:
+        """Return whose last frame is older than Node.is_stale allows."""
+        nodes = self.snapshot.nodes
+        never = float("inf")
+        pairs = [(never if node.frame_mono is None else node.frame_mono, node.tick_s) for node in nodes]
+        times = np.array(pairs, dtype=np.float64).reshape(self.nodes, 2)
+        stale: Flags = self.snapshot.mono - times[:, 0] > 3 * times[:, 1] + 1
+        return stale
+
+    def _hung(self) -> Verdicts:
+        """Return whose GPU driver does not answer: it says so, or all of its GPUs have values that did not come."""
+        said = certain(self._each(node.notes.get("nvml", "").startswith("hung") for node in self.snapshot.nodes))
+        hung = (self.snapshot.tables[Scope.GPU].reasons == Reason.HUNG).any(axis=0)
+        return np.maximum(said, self.all(certain(hung), Scope.GPU, FALSE))
+
+    def _each(self, flags: Iterable[bool]) -> Flags:
+        return np.fromiter(flags, np.bool_, self.nodes)
+
+
+def certain(flags: Flags) -> Verdicts:
+    """Return verdicts without an unknown among them."""
+    return np.where(flags, np.int8(TRUE), np.int8(FALSE))
+
+
+def _has_no(node: Node, scope: Scope, has_rows: bool) -> bool:
+    if scope in DEVICE_SCOPES:
+        return scope in node.devices
+    if node.frame_mono is None:
+        return False
+    return has_rows or scope is not Scope.GPU or node.notes.get("nvml", "") in _NO_GPUS
