@@ -51,6 +51,7 @@ look_at_start() {
 # Ends the command of the job $1 that took too long, and says what became of it.
 strike() {
   find_family "$1"
+  [ -n "$inner" ] || return
   # Without its job it would not be known any more whose it is.
   kill $inner
   sleep 0.7 || sleep 1
@@ -89,6 +90,8 @@ run() {
     return
   fi
   echo "@ran $name"
+  look_at_clock
+  until=$((now + limit * 100 - 20))
   sleep "$limit" >/dev/null &
   timer=$!
   {
@@ -96,10 +99,14 @@ run() {
       errors=$("$@" 2>&1 >&8 8>&-)
       printf '\n@exit %s\n%s' $? "$errors"
     } 8>&1 | grep -n -m 5000 -e ''
-    kill $timer
+    # Some shells lose a milder signal before it has begun.
+    kill -KILL $timer
   } &
   job=$!
-  wait $timer && strike $job
+  # Not all shells tell by the status whether it was killed.
+  wait $timer
+  look_at_clock
+  if [ "$now" -lt "$until" ]; then wait $job; else strike $job; fi
 }
 
 # ---------------------------------------------------------------- files; paths are relative to the root
@@ -177,12 +184,14 @@ people() {
 # Prints the processes that wait for the kernel or are dead and not collected. Where there are many processes, what was
 # found is said again for a while.
 tasks() {
+  case $((round % 4))$last in
+  [123]*"@tasks many$end_of_line"*)
+    printf '@tasks many\n%s\n' "${last##*"@tasks many$end_of_line"}"
+    return
+    ;;
+  esac
   set -- proc/[0-9]*/stat
-  if [ $# -gt 1000 ] && [ $((round % 4)) != 0 ]; then
-    kept=${last##*"@tasks$end_of_line"}
-    [ "$kept" = "$last" ] || { printf '@tasks\n%s\n' "$kept"; return; }
-  fi
-  echo @tasks
+  if [ $# -gt 1000 ]; then echo "@tasks many"; else echo @tasks; fi
   found=$(grep -o -h -E -e '^[0-9]+ \(.*\) [DZ] [0-9]+ ' -- "$@" /dev/null)
   set --
   IFS=$end_of_line
@@ -341,7 +350,7 @@ rest_until() {
   sleep $((($1 - now + 99) / 100)) >/dev/null 5>&- 6>&- &
   nap=$!
   wait $nap
-  kill $nap
+  kill -KILL $nap
 }
 
 watch() {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ ERRORS = {
 }
 """What the C libraries say of a file that cannot be read, as in probes/files.py."""
 
+_ON_PCI = re.compile(r"([^:]*/[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]/[^:]*):(.*)", re.ASCII)
+"""A path with the address of a PCI device in it has colons of its own."""
+
 
 class Files:
     """The lines of each file by its path, or why it cannot be read."""
@@ -31,6 +35,8 @@ class Files:
                 name, _, said = text.strip().rpartition(": ")
                 self.words[name] = ERRORS.get(said, "error")
             elif mark:
+                if text[2:3] == ":" and (match := _ON_PCI.match(line)):
+                    name, text = match.groups()
                 self.texts.setdefault(name, []).append(text)
 
     def lines(self, name: str) -> list[str]:

@@ -55,14 +55,18 @@ if sys.argv[1] == "--help-query-gpu":
         print("\"%%s\"\nWords about it.\n" %% name)
     sys.exit(0)
 names = sys.argv[1].partition("=")[2].split(",")
-pause = int(sys.argv[sys.argv.index("-lms") + 1]) / 1000
+pause = int(sys.argv[sys.argv.index("-lms") + 1]) / 1000 if "-lms" in sys.argv else None
+if sys.argv[1].startswith("--query-compute-apps="):
+    for row in now["apps"]:
+        print(row)
+    sys.exit(0)
 for name in names:
     if name not in now["fields"]:
         print("Field \"%%s\" is not a valid field to query.\n" %% name)
         sys.exit(2)
 while True:
     now = control()
-    while now["hang"]:
+    while now["hang"] or pause is None and now["hang_once"]:
         time.sleep(0.05)
         now = control()
     for line in now["say"]:
@@ -71,8 +75,8 @@ while True:
         for gpu in now["gpus"]:
             print(", ".join(gpu.get(name, "[N/A]") for name in names))
     sys.stdout.flush()
-    if now["exit"] is not None:
-        sys.exit(now["exit"])
+    if pause is None or now["exit"] is not None:
+        sys.exit(now["exit"] or 0)
     time.sleep(pause)
 """
 
@@ -113,6 +117,7 @@ class FakeSmi:
         program.write_text(PROGRAM % (sys.executable, str(self._control), str(self.directory / "calls")))
         program.chmod(0o755)
         self.set(fields=FIELDS, gpus=[h100(index) for index in range(8)], say=[], exit=None, hang=False, stubborn=False)
+        self.set(apps=[], hang_once=False)
 
     @property
     def _control(self) -> Path:
