@@ -40,6 +40,8 @@ class Answer:
     """It did not end in its time, and `stdout` is what it had said by then."""
     cut: bool = False
     """It said more than was taken."""
+    held: bool = False
+    """It ended, and something that it started still has its output open."""
 
 
 class CommandError(Exception):
@@ -213,6 +215,7 @@ def collecting(asyncssh: Any, limit: int) -> Any:
             self.status: int | None = None
             self.flooded = False
             self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.exited = asyncio.Event()
 
         def data_received(self, data: bytes, datatype: int | None) -> None:
             if datatype is not None:
@@ -226,11 +229,16 @@ def collecting(asyncssh: Any, limit: int) -> Any:
 
         def exit_status_received(self, status: int) -> None:
             self.status = status
+            self.exited.set()
+
+        def exit_signal_received(self, signal: str, core_dumped: bool, msg: str, lang: str) -> None:
+            self.exited.set()
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._end()
 
         def _end(self) -> None:
+            self.exited.set()
             if not self.ended.done():
                 self.ended.set_result(None)
 

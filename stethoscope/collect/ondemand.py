@@ -30,14 +30,18 @@ START_S = 15.0
 AFTER_S = 6.0
 """The node ends a script at its limit and kills it two seconds later; what has not ended so long after that never will:
 it waits for the kernel."""
+HELD_S = 2.0
+"""So long after its end its output may stay open: what it left running has it, and need not be waited for."""
+LOOK_S = 0.05
+"""On this machine its end is looked for this often."""
 WORD = re.compile(r"[A-Za-z0-9._/][A-Za-z0-9._:/-]{0,99}")
 """What an argument may be: no character that any shell reads in its own way, no dash that begins an option."""
 
 _ID = re.compile(r"[a-z][a-z0-9_]{0,63}")
 # For any POSIX sh, inside single quotes that every login shell reads alike. $1 is the id, $2 the limit.
 _RUNNER = (
-    'timeout -k 2 5 true 2>/dev/null && exec timeout -k 2 "$2" sh -s -- "$@"; '
-    'exec sh -s -- "$@"'
+    'timeout -k 2 5 true 2>/dev/null && exec timeout -k 2 "$2" sh -s -- timeout "$@"; '
+    'exec sh -s -- - "$@"'
 )  # fmt: skip
 
 
@@ -61,11 +65,12 @@ def command(probe: str, limit_s: float, arguments: Sequence[str], *, sudo: bool)
 def script(probe: str) -> str:
     """Return what goes to the standard input: the script with what all begin with, without comments.
 
-    It is one compound command, so that sh has read all of it before a tool could read from the same input.
+    It is one compound command, so that sh has read all of it before a tool could read from the same input. That input
+    is to stay open: its end ends the script.
     """
     directory = paths.bundled("probes") / "ondemand"
     texts = [compact((directory / f"{name}.sh").read_text("ascii")) for name in ("common", probe)]
-    return "\n".join(["{", *texts, 'exit "$failed"', "} </dev/null", ""])
+    return "\n".join(["{", *texts, 'exit "$failed"', "} 4<&0 </dev/null", ""])
 
 
 def commands_of(probe: str) -> str:
@@ -85,7 +90,8 @@ async def run_over(connection: SSHClientConnection, line: str, text: str, limit_
     """Run a command line with `text` as its input over a new channel of `connection`, for at most `limit_s` and what
     its end may take.
 
-    CommandError when it could not be started, or the connection broke. What did not end in time is `late`.
+    CommandError when it could not be started, or the connection broke. What did not end in time is `late`. What has not
+    ended when this does sees the end of its input.
     """
     import asyncssh
 
@@ -104,22 +110,21 @@ async def run_over(connection: SSHClientConnection, line: str, text: str, limit_
     except (asyncssh.Error, OSError) as error:
         raise CommandError(f"the server opened no second channel: {clean_error(error)}") from None
     said: Any = session
-    late = False
+    late = held = False
     try:
         with suppress(OSError, asyncssh.Error):
             channel.write(text.encode())
-            channel.write_eof()
         async with asyncio.timeout(limit_s + AFTER_S):
-            await said.ended
+            await said.exited.wait()
+        held = bool((await asyncio.wait({said.ended}, timeout=HELD_S))[1])
     except TimeoutError:
         late = True
     finally:
         channel.abort()
     if not late and said.status is None and not said.flooded and connection.is_closed():
         raise CommandError("the connection was lost")
-    return Answer(
-        said.status, bytes(said.stdout), bytes(said.stderr).decode("utf-8", "replace"), late=late, cut=said.flooded
-    )
+    stderr = bytes(said.stderr).decode("utf-8", "replace")
+    return Answer(said.status, bytes(said.stdout), stderr, late=late, cut=said.flooded, held=held)
 
 
 async def run_here(line: str, text: str, limit_s: float) -> Answer:
@@ -139,29 +144,34 @@ async def run_here(line: str, text: str, limit_s: float) -> Answer:
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
-    late = False
-    aside: asyncio.Task[None] | None = None
     out, err = bytearray(), bytearray()
+    late = held = False
+    reading = {
+        asyncio.create_task(_take(process.stdout, out, OUTPUT_LIMIT)),
+        asyncio.create_task(_take(process.stderr, err, STDERR_LIMIT, to_end=True)),
+    }
     try:
-        process.stdin.write(text.encode())
-        process.stdin.close()
+        with suppress(OSError):
+            process.stdin.write(text.encode())
         async with asyncio.timeout(limit_s + AFTER_S):
-            aside = asyncio.create_task(_take(process.stderr, err, STDERR_LIMIT, to_end=True))
-            await _take(process.stdout, out, OUTPUT_LIMIT)
-            if len(out) <= OUTPUT_LIMIT:
-                await aside
-                await process.wait()
+            # The end of a process is told only once its output is closed, unless one looks.
+            while process.returncode is None and len(out) <= OUTPUT_LIMIT:
+                await asyncio.sleep(LOOK_S)
+        if len(out) <= OUTPUT_LIMIT:
+            held = bool((await asyncio.wait(reading, timeout=HELD_S))[1])
     except TimeoutError:
         late = True
     finally:
-        if aside is not None:
-            aside.cancel()
+        for task in reading:
+            task.cancel()
+        await asyncio.gather(*reading, return_exceptions=True)
+        process.stdin.close()
         if process.returncode is None:
             await end_process(process)
     cut = len(out) > OUTPUT_LIMIT
     status = process.returncode if process.returncode is not None and process.returncode >= 0 else None
     stdout, stderr = bytes(out[:OUTPUT_LIMIT]), bytes(err[:STDERR_LIMIT]).decode("utf-8", "replace")
-    return Answer(None if late or cut else status, stdout, stderr, late=late, cut=cut)
+    return Answer(None if late or cut else status, stdout, stderr, late=late, cut=cut, held=held)
 
 
 async def _take(stream: asyncio.StreamReader, into: bytearray, limit: int, *, to_end: bool = False) -> None:

@@ -240,7 +240,8 @@ class OnDemandRuns:
         except Exception as error:  # noqa: BLE001  a defect met on one node must not cost the others
             words = f"{type(error).__name__}: {clean(str(error), 200)}"
             return result(Status.NOT_RUN, words, forced=refused is not None)
-        status, told, sections = await asyncio.to_thread(read_answer, answer, probe, aim.node)
+        seconds = self._clock.monotonic() - started
+        status, told, sections = await asyncio.to_thread(read_answer, answer, probe, aim.node, seconds)
         return result(status, told, sections, forced=refused is not None)
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _MARK = "stethoscope-probe: "
 _NOT_INSTALLED, _NOT_ALLOWED, _TIMED_OUT, _KILLED = 127, 126, 124, 137
+_REFUSED = "refused"
+"""How a command ended that sudo did not run."""
 
 Key = tuple[str, str, tuple[str, ...]]
 """Node, probe and arguments: of each, the last result is kept."""
@@ -99,14 +101,24 @@ class Result:
 _ORDER = {"critical": 0, "warning": 1}
 
 
-def read_answer(answer: Answer, probe: OnDemand, node: str) -> tuple[Status, str, tuple[Section, ...]]:
-    """Return what the answer of a script means: how it went, that in words, and what each of its commands said."""
+def read_answer(
+    answer: Answer, probe: OnDemand, node: str, seconds: float = 0.0
+) -> tuple[Status, str, tuple[Section, ...]]:
+    """Return what the answer of a script means, which came after `seconds`: how it went, that in words, and what each
+    of its commands said."""
     err = clean_lines(answer.stderr, 8192)
     notes = [line[len(_MARK) :] for line in err.split("\n") if line.startswith(_MARK) and not _is_frame(line)]
     sections = tuple(_read(section, probe) for section in _split(clean_lines(answer.stdout), err, answer, probe))
     tool = probe.tool or probe.id
+    limit = f"{tool} did not end within {probe.limit_s:g} s"
+    if answer.late and "no timeout" in notes:
+        return Status.TIMED_OUT, f"{limit} and was told to end; {node} has no command timeout", sections
     if answer.late:
-        return Status.STUCK, f"{tool} did not end, not even when killed: it is stuck in the kernel", sections
+        return Status.STUCK, f"{limit}, not even when killed: it is stuck in the kernel", sections
+    # What does not end when it is asked to takes its `timeout` with it when it is killed.
+    is_over = answer.status in (_TIMED_OUT, _KILLED) or (answer.status is None and seconds >= probe.limit_s)
+    if answer.held and is_over:
+        return Status.STUCK, f"{limit} and could not be ended: it may still run on {node}", sections
     if answer.cut:
         return Status.FAILED, f"{tool} printed {len(answer.stdout) // 1024:,} KiB without an end", sections
     for note in notes:
@@ -114,10 +126,11 @@ def read_answer(answer: Answer, probe: OnDemand, node: str) -> tuple[Status, str
         if what == "not installed" and answer.status == _NOT_INSTALLED:
             return Status.NOT_INSTALLED, f"{clean(name, 60)} is not installed on {node}", ()
         if what == "needs root" and answer.status == _NOT_ALLOWED:
-            words = f"{clean(name, 60)} needs root on {node}: log in as root, or allow sudo -n there (fleet file: sudo)"
+            words = f"{clean(name, 60)} needs root on {node}: log in as root, or allow sudo without a password there"
+            words += " (fleet file: sudo; sudoers: NOPASSWD)"
             return Status.NEEDS_ROOT, words, ()
-    if answer.status in (_TIMED_OUT, _KILLED):
-        return Status.TIMED_OUT, f"{tool} did not end within {probe.limit_s:g} s and was ended", sections
+    if is_over:
+        return Status.TIMED_OUT, f"{limit} and was ended", sections
     if answer.status is None:
         return Status.FAILED, f"{tool} was ended by a signal", sections
     if answer.status != 0 and any(section.report is not None for section in sections):
@@ -127,6 +140,8 @@ def read_answer(answer: Answer, probe: OnDemand, node: str) -> tuple[Status, str
     if answer.status != 0:
         said = _last(err) or next((section.unread for section in sections if section.unread), "")
         return Status.FAILED, f"{tool} ended with status {answer.status}" + (f": {said}" if said else ""), sections
+    if not any(section.report is not None or not section.unread for section in sections):
+        return Status.FAILED, sections[0].unread, sections
     return Status.OK, "", sections
 
 
@@ -143,32 +158,38 @@ def _split(out: str, err: str, answer: Answer, probe: OnDemand) -> list[Section]
     """Return what each command said; all of it is one command's where nothing says otherwise."""
     errors: list[list[str]] = []
     for line in err.split("\n"):
-        if line.startswith(f"{_MARK}$ "):
+        if _begins(line, bool(errors)):
             errors.append([])
         elif errors and not line.startswith(_MARK):
             errors[-1].append(line)
+    said = iter("\n".join(lines) for lines in errors)
     sections: list[Section] = []
-    command, lines, inside = "", list[str](), False
-    outside: list[str] = []
+    command: str | None = None
+    lines: list[str] = []
     for line in out.split("\n"):
-        if line.startswith(f"{_MARK}$ ") and not inside:
-            command, lines, inside = line[len(_MARK) + 2 :].rstrip(), [], True
-        elif line.startswith(f"{_MARK}exit ") and inside:
-            word = line[len(_MARK) + 5 :]
-            said = "\n".join(errors[len(sections)]) if len(sections) < len(errors) else ""
-            text = "\n".join(lines)
-            sections.append(Section(command, text, said, int(word) if word.isdecimal() and len(word) < 4 else None))
-            inside = False
-        else:
-            (lines if inside else outside).append(line)
-    if inside:
-        said = "\n".join(errors[len(sections)]) if len(sections) < len(errors) else ""
-        sections.append(Section(command, "\n".join(lines), said))
-    text = "\n".join(outside)
-    if text.strip() or not sections:
-        plain = "\n".join(line for line in err.split("\n") if not line.startswith(_MARK)) if not sections else ""
-        sections.insert(0, Section(probe.tool or probe.id, text, plain, None if sections else answer.status))
+        if command is None and (begun := _begins(line, bool(sections))):
+            command, lines = begun, []
+        elif command is not None and line.startswith(f"{_MARK}exit "):
+            word, stderr = line[len(_MARK) + 5 :], next(said, "")
+            if word != _REFUSED:
+                status = int(word) if word.isdecimal() and len(word) < 4 else None
+                sections.append(Section(command, "\n".join(lines), stderr, status))
+            command = None
+        elif command is not None:
+            lines.append(line)
+    if command is not None:
+        sections.append(Section(command, "\n".join(lines), next(said, "")))
+    if not sections:
+        plain = "\n".join(line for line in err.split("\n") if not line.startswith(_MARK))
+        sections.append(Section(probe.tool or probe.id, out, plain, answer.status))
     return sections
+
+
+def _begins(line: str, is_next: bool) -> str:
+    """Return the command that begins with a line, else nothing; what a login shell printed may stand before the
+    first."""
+    before, mark, command = line.partition(f"{_MARK}$ ")
+    return command.rstrip() if mark and not (before and is_next) else ""
 
 
 def _read(section: Section, probe: OnDemand) -> Section:

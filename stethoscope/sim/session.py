@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import shlex
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import asyncssh
@@ -27,6 +28,7 @@ _START = re.compile(re.escape(wire.SCHEMA) + r" ([A-Za-z0-9]{1,64})")
 _ONDEMAND = re.compile(r" stethoscope-probe ([a-z0-9_]{1,64}) [0-9]+ (?:sudo|-)((?: [A-Za-z0-9._:/-]+)*)$")
 """End of a command line that runs an on-demand probe: its id, time limit, whether with sudo, and its arguments."""
 _PARTS_A_SLOT = 2
+_SCRIPT_END = b"\n} 4<&0 </dev/null\n"
 _LONGEST_CONTROL = 65_536
 _LONGEST_PAYLOAD = 16 * 1024 * 1024
 _HISTORY_S = 900.0
@@ -40,9 +42,25 @@ class _Control(msgspec.Struct):
     id: int = 0
     probe: str = ""
     groups: tuple[Order, ...] = ()
+    packed: str = ""
+    """The groups, and the parts of the probe that a real node needs for them."""
 
 
 _control = msgspec.json.Decoder(_Control)
+
+
+def _groups(order: _Control) -> tuple[Order, ...]:
+    if not order.packed:
+        return order.groups
+    try:
+        return msgspec.convert(_unpacked(order.packed), tuple[Order, ...])
+    except (ValueError, msgspec.ValidationError):
+        return ()
+
+
+@lru_cache(maxsize=8)
+def _unpacked(packed: str) -> list[dict[str, Any]]:
+    return wire.unpack(packed)
 
 
 class NodeSession(asyncssh.SSHServerSession[bytes]):
@@ -84,7 +102,13 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
             self._run_shell()
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
-        """Swallow the payload, then take control lines."""
+        """Swallow the payload, then take control lines; answer an on-demand probe whose script is complete."""
+        if self._ondemand is not None:
+            self._buffer += data
+            if self._buffer.endswith(_SCRIPT_END):
+                self._buffer.clear()
+                self._run_tool(self._ondemand[1], self._ondemand[2].split())
+            return
         if not self._nonce:
             return
         self._buffer += data
@@ -101,12 +125,9 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
             self._obey(line)
 
     def eof_received(self) -> bool:
-        """Answer an on-demand probe, whose script is complete; anything else ends: the console is gone."""
-        if self._ondemand is None:
-            self._end(0)
-            return False
-        # What hangs keeps its channel.
-        return not self._run_tool(self._ondemand[1], self._ondemand[2].split())
+        """End: the console is gone, or waits no longer."""
+        self._end(0)
+        return False
 
     def pause_writing(self) -> None:
         """Hold frames back while the console does not take them."""
@@ -187,24 +208,23 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
             self._write(speaker.frame(self._readings(), full=True))
             speaker.repeat_parts()
         elif order.do == "watch":
-            speaker.watch(order.groups)
+            speaker.watch(_groups(order))
         elif order.do == "run":
             self._write(speaker.result(order.id, order.probe))
         elif order.do == "stop":
             self._write(speaker.bye("stop"))
             self._end(0)
 
-    def _run_tool(self, probe_id: str, arguments: list[str]) -> bool:
-        """Answer an on-demand probe; tell whether it ended."""
+    def _run_tool(self, probe_id: str, arguments: list[str]) -> None:
+        """Answer an on-demand probe; what hangs keeps its channel."""
         answer = tools.output(self._twin, self._node.index, probe_id, arguments)
         if answer is None:
-            return False
+            return
         status, out, err = answer
         self._write(out.encode())
         if err and self._channel is not None and not self._channel.is_closing():
             self._channel.write_stderr(err.encode())
         self._end(status)
-        return True
 
     def _run_shell(self) -> None:
         try:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import signal
 import subprocess
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,7 +28,6 @@ from tests.collect.player import player, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from stethoscope.collect.command import Answer
     from tests.collect.sshd import Sshd
@@ -48,18 +50,33 @@ async def ask(
     return answer, answer.stdout.decode("utf-8", "replace").split("\n")
 
 
+async def gone(pid: int) -> None:
+    """Wait until a process is no more."""
+    async with asyncio.timeout(10):
+        while (Path("/proc") / str(pid)).exists():
+            await asyncio.sleep(0.02)
+
+
 def here(
     tmp_path: Path, shell: str, probe: str, *arguments: str, limit_s: float = 10
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    """Run a script from a shell, with its input open to its end."""
+    with subprocess.Popen(
         [shell, "-c", ondemand.command(probe, limit_s, arguments, sudo=False)],
-        input=ondemand.script(probe),
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
         env={"PATH": path_with(tmp_path / "bin"), "HOME": str(tmp_path)},
-        timeout=30,
-        check=False,
-    )
+        start_new_session=True,
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdin.write(ondemand.script(probe))
+        child.stdin.flush()
+        status = child.wait(30)
+        return subprocess.CompletedProcess(child.args, status, child.stdout.read(), child.stderr.read())
 
 
 # ---------------------------------------------------------------- what is sent
@@ -171,6 +188,56 @@ async def test_the_node_ends_what_takes_too_long(sshds: Callable[..., Sshd], tmp
     assert "begun" in lines
 
 
+async def test_what_ignores_that_it_should_end_is_killed(sshds: Callable[..., Sshd], tmp_path: Path) -> None:
+    tool(tmp_path / "bin", "ibstat", f"trap '' TERM; echo $$ > {tmp_path}/pid; while :; do sleep 0.1; done")
+    sshd = sshds(environment={"PATH": path_with(tmp_path / "bin")})
+    answer, _ = await ask(sshd, "ibstat", limit_s=1)
+    assert (answer.status, answer.late, answer.held) == (None, False, False)
+    await gone(int((tmp_path / "pid").read_text()))
+
+
+@pytest.mark.parametrize("kind", ["GNU", "busybox", "none"])
+async def test_nothing_runs_on_once_nobody_waits(sshds: Callable[..., Sshd], tmp_path: Path, kind: str) -> None:
+    programs = tmp_path / "bin"
+    tool(programs, "ibstat", f"trap '' TERM; echo $$ > {tmp_path}/pid; while :; do sleep 0.1; done")
+    if kind == "busybox":
+        (programs / "timeout").symlink_to(needs.tool("busybox"))
+    elif kind == "none":
+        tool(programs, "timeout", "exit 127")
+    sshd = sshds(environment={"PATH": path_with(programs)})
+    source = SshSource(sshd.fleet("n1"), CLOCK, program=player(), ssh_config="none")
+    async with running(source) as watcher:
+        await watcher.live("n1")
+        line = ondemand.command("ibstat", 60, [], sudo=False)
+        asking = asyncio.create_task(source.run_script("n1", line, ondemand.script("ibstat"), 60))
+        await watcher.until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text() != "")
+        asking.cancel()
+        await gone(int((tmp_path / "pid").read_text()))
+        before = len(watcher.frames["n1"])
+        await watcher.until(lambda: len(watcher.frames["n1"]) > before)
+
+
+async def test_a_daemon_that_keeps_the_output_is_not_waited_for(sshds: Callable[..., Sshd], tmp_path: Path) -> None:
+    tool(tmp_path / "bin", "ibstat", f"echo out; sleep 30 & echo $! > {tmp_path}/pid")
+    sshd = sshds(environment={"PATH": path_with(tmp_path / "bin")})
+    began = time.monotonic()
+    answer, lines = await ask(sshd, "ibstat", limit_s=20)
+    assert (answer.status, answer.late, answer.held) == (0, False, True)
+    assert lines[1] == "out"
+    assert time.monotonic() - began < 15
+    # It is none of ours to end.
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+
+
+async def test_what_a_login_prints_stands_before_the_first_command(sshds: Callable[..., Sshd], tmp_path: Path) -> None:
+    tool(tmp_path / "bin", "ibstat", "echo fine")
+    noisy = 'echo welcome; echo noise >&2; exec sh -c "$SSH_ORIGINAL_COMMAND"'
+    sshd = sshds(environment={"PATH": path_with(tmp_path / "bin")}, force=noisy)
+    answer, lines = await ask(sshd, "ibstat")
+    assert answer.status == 0
+    assert lines[:3] == ["welcome", "stethoscope-probe: $ ibstat ", "fine"]
+
+
 async def test_what_cannot_be_killed_is_late_and_what_it_said_is_kept(
     sshds: Callable[..., Sshd], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,6 +313,46 @@ async def test_what_needs_root_is_not_run_without(sshds: Callable[..., Sshd], tm
     assert (answer.status, answer.stderr) == (126, "stethoscope-probe: needs root: smartctl\n")
     assert not (tmp_path / "ran").exists()
     assert not (programs / "sudo.log").exists()
+
+
+@pytest.mark.parametrize("words", ["sudo: a password is required", "sudo: interactive authentication is required"])
+async def test_sudo_that_lists_a_command_and_then_wants_a_password(
+    sshds: Callable[..., Sshd], tmp_path: Path, words: str
+) -> None:
+    programs = tmp_path / "bin"
+    not_root(programs)
+    tool(programs, "sudo", f'[ "$2" = -l ] && exit 0; echo "{words}" >&2; exit 1')
+    tool(programs, "smartctl", f"touch {tmp_path}/ran")
+    tool(programs, "ethtool", "echo light; exit 1")
+    sshd = sshds(environment={"PATH": path_with(programs)})
+    answer, _ = await ask(sshd, "smartctl", "nvme0n1", may_sudo=True)
+    assert answer.status == 126
+    assert answer.stderr.endswith("stethoscope-probe: needs root: smartctl\n")
+    assert not (tmp_path / "ran").exists()
+    answer, lines = await ask(sshd, "ethtool", "eth0", may_sudo=True)
+    assert lines[-8:] == [
+        "stethoscope-probe: $ sudo -n ethtool -m eth0", "", "stethoscope-probe: exit refused",
+        "stethoscope-probe: $ ethtool -m eth0", "light", "", "stethoscope-probe: exit 1", "",
+    ]  # fmt: skip
+    assert answer.status == 1
+
+
+async def test_what_sudo_says_of_its_own_stays_with_its_command(sshds: Callable[..., Sshd], tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    not_root(programs)
+    tool(
+        programs,
+        "sudo",
+        '[ "$2" = -l ] && exit 0; echo "We trust you have received the usual lecture" >&2; shift; "$@"',
+    )
+    tool(programs, "smartctl", "echo healthy; echo complaint >&2; exit 4")
+    sshd = sshds(environment={"PATH": path_with(programs)})
+    answer, lines = await ask(sshd, "smartctl", "nvme0n1", may_sudo=True)
+    assert (answer.status, lines[1]) == (4, "healthy")
+    assert answer.stderr == (
+        "stethoscope-probe: $ sudo -n smartctl -j -a /dev/nvme0n1\n"
+        "We trust you have received the usual lecture\ncomplaint\n\n"
+    )
 
 
 async def test_what_is_better_with_root_runs_without(sshds: Callable[..., Sshd], tmp_path: Path) -> None:

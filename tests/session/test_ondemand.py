@@ -28,7 +28,7 @@ from stethoscope.session.session import Session
 from stethoscope.specs.fleet import FleetNode
 from stethoscope.specs.probes import OnDemand, load_manifest
 from tests.builders import WALL, catalogue, fleet
-from tests.session.asked import MARK, Nodes, framed, ok, runs_on
+from tests.session.asked import MARK, Nodes, framed, ibstat, ok, runs_on
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +47,7 @@ async def finished(batch: ondemand.Batch) -> list[Result]:
 
 
 async def test_sixteen_nodes_at_once_and_their_progress() -> None:
-    runs, source = runs_on(fleet(16))
+    runs, source = runs_on(fleet(16), ibstat)
     source.gate.clear()
     preview = runs.preview("ibstat", [f"gpu-{number:03}" for number in range(1, 17)])
     batch = runs.start(preview)
@@ -104,7 +104,7 @@ async def test_a_busy_gpu_is_refused_at_the_preview_and_again_at_the_run(tmp_pat
     preview = runs.preview("dcgm_diag_r1", ["gpu-001"])
     assert [step.refusal for step in preview.steps] == [Refusal("busy: GPU 0-7", can_force=True)]
     (result,) = await finished(runs.start(preview, force=True))
-    assert (result.status, result.forced) == (Status.OK, True)
+    assert (result.forced, len(source.asked)) == (True, 1)
     (entry,) = read_journal(tmp_path)
     assert entry.command.startswith("dcgm_diag_r1: forced although busy: GPU 0-7; exec sh -c '")
 
@@ -157,7 +157,7 @@ async def test_a_node_that_breaks_costs_itself() -> None:
             raise CommandError("the connection was lost")
         if node == "gpu-002":
             raise RuntimeError("a \x1b[31mdefect")
-        return ok(node, "")
+        return ibstat(node, "")
 
     runs, _ = runs_on(fleet(3), answer)
     results = await finished(runs.start(runs.preview("ibstat", ["gpu-001", "gpu-002", "gpu-003"])))
@@ -204,7 +204,7 @@ async def test_a_recording_that_runs_takes_every_result_and_a_broken_one_costs_i
             notes.append((kind, value))
 
     snapshot = fleet(1)
-    source = Nodes(snapshot, ok)
+    source = Nodes(snapshot, ibstat)
     session = Session(source, catalogue(), FixedClock(WALL), taps=[Tap(breaks=True), Tap()])  # type: ignore[arg-type, list-item]
     session.on_link("gpu-001", Link(LinkState.LIVE, WALL))
     await finished(session.ondemand.start(session.ondemand.preview("ibstat", ["gpu-001"])))
@@ -263,7 +263,8 @@ def test_a_text_without_frames_is_one_command() -> None:
         (
             Answer(126, b"", f"{MARK}needs root: smartctl\n"),
             Status.NEEDS_ROOT,
-            "smartctl needs root on n1: log in as root, or allow sudo -n there (fleet file: sudo)",
+            "smartctl needs root on n1: log in as root, or allow sudo without a password there "
+            "(fleet file: sudo; sudoers: NOPASSWD)",
         ),
         (Answer(127, b"", "sh: not found"), Status.FAILED, "xtool ended with status 127: sh: not found"),
         (Answer(0, b"", f"{MARK}not installed: mlxlink\n"), Status.OK, ""),
@@ -272,7 +273,17 @@ def test_a_text_without_frames_is_one_command() -> None:
         (
             Answer(None, b"", "", late=True),
             Status.STUCK,
-            "xtool did not end, not even when killed: it is stuck in the kernel",
+            "xtool did not end within 30 s, not even when killed: it is stuck in the kernel",
+        ),
+        (
+            Answer(None, b"", f"{MARK}no timeout\n", late=True),
+            Status.TIMED_OUT,
+            "xtool did not end within 30 s and was told to end; n1 has no command timeout",
+        ),
+        (
+            Answer(124, b"", "", held=True),
+            Status.STUCK,
+            "xtool did not end within 30 s and could not be ended: it may still run on n1",
         ),
         (Answer(None, b"x" * 1024, "", cut=True), Status.FAILED, "xtool printed 1 KiB without an end"),
         (Answer(None, b"", ""), Status.FAILED, "xtool was ended by a signal"),
@@ -319,6 +330,33 @@ def test_a_parser_reads_each_command(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sections[1].unread == "no such device: mlx5_9"
     assert sections[2].unread == "it could not be read: KeyError: 'oops'"
     assert [one.text for one in sections] == ["good", "bad", "worse"]
+
+
+def test_what_takes_its_timeout_with_it_when_it_is_killed_was_ended() -> None:
+    assert read_answer(Answer(None, b"", ""), PLAIN, "n1", 32.0)[0] is Status.TIMED_OUT
+    assert read_answer(Answer(None, b"", ""), PLAIN, "n1", 29.0)[0] is Status.FAILED
+
+
+def test_what_the_login_prints_is_not_read_as_what_the_tool_said() -> None:
+    printed = b"Welcome!\nno line feed" + framed(("ibstat", "CA 'mlx5_0'\n\tCA type: MT4129", 0))
+    err = f"hello{MARK}$ ibstat\ncomplaint\n"
+    status, words, (section,) = read_answer(Answer(0, printed, err), PROBES["ibstat"], "n1")
+    assert (status, words, section.command, section.exit) == (Status.OK, "", "ibstat", 0)
+    assert section.err == "complaint\n"
+    assert section.report is not None
+
+
+def test_what_sudo_did_not_run_is_no_command() -> None:
+    out = f"{MARK}$ sudo -n mlxlink\n\n{MARK}exit refused\n".encode() + framed(("mlxlink", "light", 0))
+    err = f"{MARK}$ sudo -n mlxlink\nsudo: a password is required\n{MARK}$ mlxlink\nown\n"
+    _, _, (section,) = read_answer(Answer(0, out, err), PLAIN, "n1")
+    assert (section.command, section.text, section.err) == ("mlxlink", "light", "own\n")
+
+
+def test_an_end_without_anything_that_could_be_read_is_a_failure() -> None:
+    status, words, (section,) = read_answer(Answer(0, framed(("ibstat", "hello", 0)), ""), PROBES["ibstat"], "n1")
+    assert (status, words) == (Status.FAILED, 'this is not what ibstat prints: "hello"')
+    assert section.text == "hello"
 
 
 def test_nothing_that_could_be_read_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
