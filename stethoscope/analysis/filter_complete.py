@@ -106,12 +106,12 @@ def _field_values(name: str, snapshot: FleetSnapshot) -> list[str]:
     if name == "device":
         return []
     if name in VALUE_WORDS:
-        return [bare(word) if " " not in word else word for word in VALUE_WORDS[name]]
+        return [*VALUE_WORDS[name]]
     if name == "host":
         return [node.name for node in snapshot.nodes]
-    words = node_words(name, snapshot)
-    some = sorted({word for node in words if node is not None for word in node})
-    return [*some, *([NONE] if name in _SETS else []), *([MISSING] if None in words else [])]
+    words = set(node_words(name, snapshot))
+    some = {word for said in words if said for word in ((said,) if isinstance(said, str) else said)}
+    return [*sorted(some), *([NONE] if name in _SETS else []), *([MISSING] if words & {None, ""} else [])]
 
 
 def _values(metric: Metric, which: str, snapshot: FleetSnapshot) -> list[str]:

@@ -18,7 +18,7 @@ from stethoscope.analysis.filter_tree import (
     node_set,
     scope_word,
 )
-from stethoscope.analysis.filter_values import VALUE_WORDS, fits_field, names, read_name, test_of
+from stethoscope.analysis.filter_values import VALUE_WORDS, bare, fits_field, names, read_name, test_of
 from stethoscope.analysis.filter_words import COMPARING, LONGEST, OPEN, SIGN, FilterError, Token, tokens
 from stethoscope.errors import UsageError, did_you_mean
 from stethoscope.model.fields import FIELDS, QUANTIFIERS, SCOPE_WORDS
@@ -226,9 +226,9 @@ class _Parser:
             raise FilterError("device stands inside gpu[...], ib[...] and the like", word.start, word.end)
         known = VALUE_WORDS.get(name)
         if known and sign.text not in ("~", "!~") and not set("*?") & set(value.text):
-            lowered = value.text.lower()
-            if lowered not in known:
-                near = did_you_mean(lowered, known) or f"; known: {' '.join(known[:8])}"
+            word_said = bare(value.text)
+            if word_said not in known:
+                near = did_you_mean(word_said, known) or f"; known: {' '.join(known[:8])}"
                 raise FilterError(f'{name} is never "{value.text}"{near}', value.start, value.end)
         if name == "host" and sign.text in ("=", "!="):
             self._check_set(value)

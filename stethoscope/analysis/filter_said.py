@@ -8,7 +8,7 @@ import numpy as np
 
 from stethoscope.analysis.filter_sight import Sight, certain
 from stethoscope.analysis.filter_tree import Named, Pattern, Said, is_node_set, node_set
-from stethoscope.analysis.filter_values import MISSING, NONE, VALUE_WORDS, fits_field
+from stethoscope.analysis.filter_values import MISSING, NONE, VALUE_WORDS, bare, fits_field
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Verdicts
 from stethoscope.model.finding import Severity
 from stethoscope.model.ids import node_of, port_name
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from stethoscope.model.fleet import FleetSnapshot, Node
     from stethoscope.model.scheduler import Job
 
-Words = tuple[str, ...] | None
-"""What one node or device says: none of the words for none, None for what is not known."""
+Words = str | tuple[str, ...] | None
+"""What one node or device says: a word, several, an empty tuple for none, None (or an empty word) for what is not
+known."""
 _OF_JOBS = ("job", "user", "partition")
 _SETS = (*_OF_JOBS, "finding", "severity")
 """Fields of which there can be none."""
@@ -42,7 +43,7 @@ def said(leaf: Said, frame: Scope, sight: Sight, judge_idle: Callable[[Sight], V
     if leaf.name == "host":
         verdicts = certain(np.zeros(sight.nodes, dtype=bool)) if value == MISSING else _hosts(value, operator, sight)
     elif leaf.name == "state":
-        fits = Pattern(value, operator == "~").matcher()
+        fits = Pattern(bare(value), operator == "~").matcher()
         verdicts = certain(np.zeros(sight.nodes, dtype=bool))
         for word in VALUE_WORDS["state"]:
             if fits(word):
@@ -56,7 +57,7 @@ def said(leaf: Said, frame: Scope, sight: Sight, judge_idle: Callable[[Sight], V
             of_rows = np.full(sight.size(frame), UNKNOWN, dtype=np.int8)
             of_rows[rows] = verdicts
             verdicts = of_rows
-    return (TRUE - verdicts).astype(np.int8) if negative else verdicts
+    return TRUE - verdicts if negative else verdicts
 
 
 def _hosts(value: str, operator: str, sight: Sight) -> Verdicts:
@@ -71,7 +72,7 @@ def _hosts(value: str, operator: str, sight: Sight) -> Verdicts:
 def _test(name: str, operator: str, value: str) -> Callable[[Words], int]:
     """Return the verdict of what one node or device says."""
     if operator == "=" and value == MISSING:
-        return lambda words: TRUE if words is None else FALSE
+        return lambda words: TRUE if words is None or words == "" else FALSE
     if operator == "=" and value == NONE and name in _SETS:
         return lambda words: UNKNOWN if words is None else FALSE if words else TRUE
     if name == "severity" and operator not in ("=", "~"):
@@ -81,18 +82,11 @@ def _test(name: str, operator: str, value: str) -> Callable[[Words], int]:
         fits: Callable[[str], bool] = lambda word: _RANKS[word.lower()] in ranks  # noqa: E731
     else:
         fits = Pattern(value, operator == "~").matcher()
-    known: dict[str, bool] = {}
 
     def verdict(words: Words) -> int:
-        if words is None:
+        if words is None or words == "":
             return UNKNOWN
-        for word in words:
-            hit = known.get(word)
-            if hit is None:
-                hit = known[word] = fits(word)
-            if hit:
-                return TRUE
-        return FALSE
+        return TRUE if any(fits(word) for word in ((words,) if isinstance(words, str) else words)) else FALSE
 
     return verdict
 
@@ -119,16 +113,12 @@ def node_words(name: str, snapshot: FleetSnapshot) -> list[Words]:
         return [tuple(sorted(found[node.name])) if node.name in found else () for node in nodes]
     if name in _VERSIONS:
         key = _VERSIONS[name]
-        return [_one(node.words.get(key, "")) for node in nodes]
+        return [node.words.get(key) for node in nodes]
     if name == "model":
         return [tuple({gpu.name for gpu in node.gpus if gpu.name}) or None for node in nodes]
     if name == "leaf":
-        return [tuple(sorted(set(node.leaves.values()))) or None for node in nodes]
-    return [_one(getattr(node, name)) for node in nodes]
-
-
-def _one(text: str) -> Words:
-    return (text,) if text else None
+        return [tuple(node.leaves.values()) or None for node in nodes]
+    return [getattr(node, name) for node in nodes]
 
 
 def _finding_words(name: str, finding: Finding) -> Iterable[str]:
@@ -174,31 +164,28 @@ def _of_processes(name: str, node: Node) -> Iterable[str]:
 
 def _device_words(name: str, scope: Scope, sight: Sight) -> list[Words]:
     """Return what each device of `scope` says of the field `name`, in the order of `Sight.rows`."""
-    snapshot = sight.snapshot
     if name in ("finding", "severity"):
         return _findings_of_devices(name, scope, sight)
     words: list[Words] = []
-    for node in snapshot.nodes:
-        if not len(snapshot.rows(node, scope)):
-            continue
+    for node in sight.having(scope):
         if name == "device":
             words.extend(_names(node, scope))
         elif scope is Scope.GPU:
-            words.extend(_one(gpu.name) for gpu in node.gpus)
+            words.extend([gpu.name for gpu in node.gpus])
         elif scope is Scope.PORT:
-            words.extend(_one(node.leaf(position)) for position in range(len(node.ports)))
+            words.extend([node.leaf(position) for position in range(len(node.ports))])
         else:
             about, empty = node.about, dict[str, str]()
-            words.extend(_one(about.get((scope, one), empty).get("model", "")) for one in node.devices[scope])
+            words.extend([about.get((scope, one), empty).get("model") for one in node.devices[scope]])
     return words
 
 
 def _names(node: Node, scope: Scope) -> Iterable[Words]:
     if scope is Scope.GPU:
-        return [(str(gpu.index),) for gpu in node.gpus]
+        return [str(gpu.index) for gpu in node.gpus]
     if scope is Scope.PORT:
-        return [(port_name(port.device, port.port),) for port in node.ports]
-    return [(one,) for one in node.devices[scope]]
+        return [port_name(port.device, port.port) for port in node.ports]
+    return node.devices[scope]
 
 
 def _findings_of_devices(name: str, scope: Scope, sight: Sight) -> list[Words]:
@@ -210,7 +197,7 @@ def _findings_of_devices(name: str, scope: Scope, sight: Sight) -> list[Words]:
             for place in finding.where:
                 at.setdefault(node_of(place), {}).setdefault(place, set()).update(_finding_words(name, finding))
     words: list[Words] = []
-    for node in snapshot.nodes:
+    for node in sight.having(scope):
         count, here = len(snapshot.rows(node, scope)), at.get(node.name)
         if here is None:
             words.extend([()] * count)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from stethoscope.analysis.filter_values import state_word
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Flags, Verdicts
 from stethoscope.model.frame import LinkState
 from stethoscope.model.metric import DEVICE_SCOPES, Reason, Scope
@@ -24,7 +25,7 @@ _LINK_CODES = {state: code for code, state in enumerate(_LINKS)}
 _LIVE = np.array([state.is_live for state in _LINKS])
 _PENDING = np.array([state.is_pending for state in _LINKS])
 _SILENT = np.array([state in (LinkState.SILENT, LinkState.FLOODING) for state in _LINKS])
-_STANDINGS = frozenset(standing.value for standing in Standing)
+_STANDINGS = {standing: state_word(standing.value) for standing in Standing}
 _NO_GPUS = ("", "no devices")
 """Notes about the driver of a node without GPUs that is known to have none."""
 
@@ -37,6 +38,7 @@ class Sight:
         self.snapshot = snapshot
         self.nodes = len(snapshot.nodes)
         self._rows: dict[Scope, tuple[Numbers, Numbers]] = {}
+        self._known_spans: dict[Scope, tuple[Numbers, Numbers]] = {}
         self._links: npt.NDArray[np.int8] | None = None
 
     def rows(self, scope: Scope) -> tuple[Numbers, Numbers]:
@@ -48,18 +50,27 @@ class Sight:
             self._rows[scope] = rows, np.repeat(np.arange(self.nodes), count)
         return self._rows[scope]
 
-    def _spans(self, scope: Scope) -> tuple[Numbers, Numbers]:
+    def having(self, scope: Scope) -> list[Node]:
+        """Return the nodes that have rows of `scope`, in the order of `rows`."""
         nodes = self.snapshot.nodes
-        if scope is Scope.NODE:
-            return np.arange(self.nodes), np.ones(self.nodes, dtype=np.int64)
-        if scope is Scope.GPU:
-            pairs = [(node.gpu_first, len(node.gpus)) for node in nodes]
-        elif scope is Scope.PORT:
-            pairs = [(node.port_first, len(node.ports)) for node in nodes]
-        else:
-            pairs = [(node.device_first.get(scope, -1), len(node.devices.get(scope, ()))) for node in nodes]
-        spans = np.array(pairs, dtype=np.int64).reshape(self.nodes, 2)
-        return spans[:, 0], np.where(spans[:, 0] >= 0, spans[:, 1], 0)
+        return [nodes[index] for index in np.flatnonzero(self._spans(scope)[1]).tolist()]
+
+    def _spans(self, scope: Scope) -> tuple[Numbers, Numbers]:
+        """Return the first row of each node, and how many it has."""
+        if scope not in self._known_spans:
+            nodes, count = self.snapshot.nodes, self.nodes
+            if scope is Scope.GPU:
+                first, many = [node.gpu_first for node in nodes], [len(node.gpus) for node in nodes]
+            elif scope is Scope.PORT:
+                first, many = [node.port_first for node in nodes], [len(node.ports) for node in nodes]
+            elif scope is Scope.NODE:
+                first, many = list(range(count)), [1] * count
+            else:
+                first = [node.device_first.get(scope, -1) for node in nodes]
+                many = [len(node.devices.get(scope, ())) for node in nodes]
+            starts = np.array(first, dtype=np.int64)
+            self._known_spans[scope] = starts, np.where(starts >= 0, np.array(many, dtype=np.int64), 0)
+        return self._known_spans[scope]
 
     def size(self, scope: Scope) -> int:
         """Return how many verdicts there are of `scope`: one for each row of its table, or for each node."""
@@ -114,9 +125,10 @@ class Sight:
         if word == "hung":
             return self._hung()
         flags = np.zeros(self.nodes, dtype=np.bool_)
-        if word in _STANDINGS:
+        if word in _STANDINGS.values():
             flags |= self._each(
-                node.scheduler is not None and node.scheduler.standing.value == word for node in self.snapshot.nodes
+                node.scheduler is not None and _STANDINGS[node.scheduler.standing] == word
+                for node in self.snapshot.nodes
             )
         links, stale = self._link_codes(), self._stale
         if word == "connecting":
@@ -129,7 +141,7 @@ class Sight:
             flags |= _LIVE[links] & ~stale()
         else:
             for state, code in _LINK_CODES.items():
-                if state.value.lower() == word:
+                if state_word(state.value) == word:
                     flags |= links == code
         return certain(flags)
 

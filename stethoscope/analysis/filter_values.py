@@ -24,9 +24,21 @@ MISSING, NONE = "missing", "none"
 TOTAL, NEW = "total", "new"
 """What may stand behind a counter's name: its raw total, what came since the first reading."""
 
-_STATES = tuple(dict.fromkeys([*STATE_WORDS, *(state.value.lower() for state in LinkState), *Standing]))
+_BLANKS = re.compile(r"[\s_-]+")
+
+
+def bare(text: str) -> str:
+    """Return a word as it is compared: small letters, and `_`, `-` and blanks alike."""
+    return _BLANKS.sub("_", text.strip().lower())
+
+
+def state_word(text: str) -> str:
+    """Return the word of a filter for a state of the link or of Slurm: auth_refused, flooding."""
+    return bare(text.partition(",")[0])
+
+
 VALUE_WORDS: dict[str, tuple[str, ...]] = {
-    "state": _STATES,
+    "state": tuple(dict.fromkeys([*STATE_WORDS, *(state_word(state.value) for state in (*LinkState, *Standing))])),
     "severity": tuple(severity.value.lower() for severity in Severity),
 }
 """Fields that have no other words than these."""
@@ -37,7 +49,6 @@ _FIELD_SCOPES: dict[str, tuple[Scope, ...]] = {
     "finding": (Scope.GPU, Scope.PORT, *DEVICE_SCOPES),
     "severity": (Scope.GPU, Scope.PORT, *DEVICE_SCOPES),
 }
-_BLANKS = re.compile(r"[\s_-]+")
 
 
 def fits_field(name: str, scope: Scope) -> bool:
@@ -95,11 +106,6 @@ def test_of(metric: Metric, which: str, operator: str, text: str) -> Number | Co
     return f'"{text}" is no number{shown}, as {metric.id} is' + (
         did_you_mean(said, (MISSING, *_REASONS)) if equal else ""
     )
-
-
-def bare(text: str) -> str:
-    """Return a word as it is compared: small letters, and `_`, `-` and blanks alike."""
-    return _BLANKS.sub("_", text.strip().lower())
 
 
 _REASONS = {bare(word): reason for reason, word in REASON_WORDS.items() if reason is not Reason.PRESENT}
