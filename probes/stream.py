@@ -9,7 +9,7 @@ its standard input and ends when that closes; it is never killed. STETHOSCOPE_RO
 """
 
 import _thread
-import binascii
+import base64
 import collections
 import json
 import math
@@ -221,10 +221,10 @@ class Probe:
     def watch(self, message):
         """Begin to read what is read rarely, or read something else from now on. The parts of the probe that do it come
         with the first of these lines, so that nothing waits for them."""
-        parts = message.get("parts")
-        if parts and not self.rare:
-            texts = zlib.decompress(binascii.a2b_base64(parts)).split(b"\0")
-            for name, source in zip(texts[::2], texts[1::2]):
+        packed = message.get("packed")
+        texts = zlib.decompress(base64.b85decode(packed)).split(b"\0") if packed else [b"null"]
+        if not self.rare:
+            for name, source in zip(texts[1::2], texts[2::2]):
                 name = name.decode("ascii")
                 if name == RARE_NAME:
                     self.gpus.rare_source = source
@@ -234,7 +234,7 @@ class Probe:
         if not self.rare:
             # Not by `import`, which would make them parts of what is sent at the start.
             self.rare = __import__("watch").Watch(self.gpus, self.wake)
-        self.rare.tell("watch", message.get("groups"))
+        self.rare.tell("watch", json.loads(texts[0].decode()) or message.get("groups"))
 
     def send_parts(self):
         """Print what was read rarely, with the time of its reading."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import binascii
 import functools
-import json
-import zlib
 from typing import TYPE_CHECKING, Any
 
 from stethoscope import paths
 from stethoscope.collect import payload
+from stethoscope.model import wire
 from stethoscope.specs.fleet import SMALL_FLEET
 from stethoscope.specs.probes import load_manifest
 
@@ -41,9 +39,9 @@ def watch_line(sudo: bool, pace: float = 1.0) -> bytes:
 
 
 def line_of(groups: list[dict[str, Any]]) -> bytes:
-    """Return the first line for these groups, with its newline: with the parts of the probe that it needs for that."""
-    parts = binascii.b2a_base64(zlib.compress(payload.watch_parts(), 9), newline=False).decode()
-    return json.dumps({"do": "watch", "groups": groups, "parts": parts}, separators=(",", ":")).encode() + b"\n"
+    """Return the first line for these groups, with its newline, and with the parts of the probe that it needs for
+    that."""
+    return b'{"do":"watch","packed":"%s"}\n' % wire.pack(groups, payload.watch_parts())
 
 
 def watch_groups(*, sudo: bool, pace: float = 1.0) -> list[dict[str, Any]]:

@@ -17,10 +17,14 @@ it, and whose blocks `parse.shstream` makes the same messages of.
 
 The console writes control lines to the probe's standard input, also JSON: {"do":"tick","s":5.0}, {"do":"full"},
 {"do":"watch","groups":[{"name":"disks","s":30,"read":[["/proc/diskstats",""]],"run":[]}]}, {"do":"stop"}. The first
-`watch` line also carries the probe's later parts (`parts`: base64 of zlib; collect.watchlist makes it).
+`watch` line has the groups `packed` together with the probe's later parts (collect.watchlist makes it).
 """
 
 from __future__ import annotations
+
+import base64
+import zlib
+from typing import Any
 
 import msgspec
 
@@ -155,6 +159,21 @@ Message = Hello | Full | Delta | Part | Event | Result | Bye
 
 _decoder = msgspec.json.Decoder(Message)
 _encoder = msgspec.json.Encoder()
+
+
+def pack(groups: list[dict[str, Any]], parts: bytes) -> bytes:
+    """Return the groups of a `watch` line and the parts of the probe as one text without quotes: a line goes over thin
+    links to every node."""
+    return base64.b85encode(zlib.compress(msgspec.json.encode(groups) + b"\0" + parts, 9))
+
+
+def unpack(packed: str) -> list[dict[str, Any]]:
+    """Return the groups of a `watch` line's `packed`; raises ValueError for text that is none."""
+    try:
+        said = zlib.decompress(base64.b85decode(packed)).partition(b"\0")[0]
+        return msgspec.json.decode(said, type=list[dict[str, Any]])
+    except (zlib.error, msgspec.MsgspecError) as error:
+        raise ValueError(str(error)) from None
 
 
 def decode(raw: bytes) -> Message:

@@ -13,7 +13,7 @@ import msgspec
 
 from stethoscope.model import wire
 from stethoscope.sim import tools
-from stethoscope.sim.parts import Order  # noqa: TC001 - msgspec reads the annotation
+from stethoscope.sim.parts import Order
 from stethoscope.sim.speaker import Speaker
 
 if TYPE_CHECKING:
