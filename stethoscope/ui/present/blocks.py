@@ -10,6 +10,7 @@ from stethoscope.model.metric import Scope
 from stethoscope.ui.present.block_cells import ABSENT, Cells, by_group, cells_of, device_rows
 from stethoscope.ui.present.block_places import NAME_LIMIT, Form, Section, Zoom, choose, common_prefix, forms
 from stethoscope.ui.present.grid import FOLD, FOLD_IDLE, Target
+from stethoscope.ui.present.groups import groups_of, title
 from stethoscope.ui.present.spans import Level, Tone, cut, width
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ GROUND = 63
 BACK, UNDER, PICKED, CHARACTER = 6, 12, 13, 24
 """Bits of a look behind the tone of the foreground: tone of the background, underlined, under the cursor; then the
 character."""
-_BLANK = (ord(" ") << CHARACTER) | (GROUND << BACK) | GROUND
+BLANK = (ord(" ") << CHARACTER) | (GROUND << BACK) | GROUND
 _HALF = ord("▀")
 _NOTHING = np.uint8(0)
 
@@ -41,15 +42,25 @@ def look(fore: int, back: int = GROUND) -> int:
 
 
 def sections_of(grid: FleetGrid) -> tuple[Section, ...]:
-    """Return the nodes in the order of the grid's rows; a map shows also those that are folded there."""
+    """Return the nodes in the order of the grid's rows, by group; a map shows also those that are folded there."""
     by_name = grid.snapshot.by_name
-    nodes: list[int] = []
+    order: list[int] = []
     for key in grid.lines:
         if key in (FOLD, FOLD_IDLE):
-            nodes += [by_name[name] for name in (grid.idle if key == FOLD_IDLE else grid.folded)]
+            order += [by_name[name] for name in (grid.idle if key == FOLD_IDLE else grid.folded)]
         elif key in by_name:
-            nodes.append(by_name[key])
-    return (Section("", tuple(nodes)),)
+            order.append(by_name[key])
+    by = grid.view.group
+    if by == "none":
+        return (Section("", tuple(order)),)
+    place = {node: at for at, node in enumerate(order)}
+    groups = groups_of(grid.snapshot, by)
+    return tuple(
+        Section(
+            title(by, group.name), tuple(sorted((node for node in group.nodes if node in place), key=place.__getitem__))
+        )
+        for group in groups
+    )
 
 
 class BlockMap:
@@ -147,7 +158,7 @@ class BlockMap:
         key = (tuple(words), places.owner.shape)
         if key == self._written:
             return
-        self._words = np.full((places.lines, places.owner.shape[1]), _BLANK, dtype=np.uint64)
+        self._words = np.full((places.lines, places.owner.shape[1]), BLANK, dtype=np.uint64)
         for line, column, room, text, tone in words:
             _write(self._words, line, column, cut(text, room, self.glyphs.ellipsis), look(tone))
         self._written = key
@@ -178,7 +189,7 @@ class BlockMap:
             drawn = _cells(
                 np.where(wrong, self._signs[level], self._heats[cells.heats]), np.where(wrong, level, cells.tones)
             )
-        drawn[cells.levels == ABSENT] = _BLANK
+        drawn[cells.levels == ABSENT] = BLANK
         columns = places.column[:, None] + form.lead + np.arange(form.cells)
         self.canvas[places.line[:, None], columns] = drawn
         if form.lead:
@@ -238,7 +249,7 @@ class BlockMap:
             return row
         start = int(self.places.column[item])
         # Where nothing else stands before the cells, a mark there leads the eye to the cursor.
-        for at in {column, start} if row[start] == _BLANK and self.form.lead else {column}:
+        for at in {column, start} if row[start] == BLANK and self.form.lead else {column}:
             row[at] = self._half_cursor(int(row[at]), int(self.places.lower[item]))
         return row
 
@@ -267,15 +278,13 @@ class BlockMap:
         inside = column - int(self.places.column[item]) - self.form.lead
         return inside if self.form.lead and self.form.zoom is not Zoom.GROUP and inside >= 0 else -1
 
-    def item_of(self, node: int) -> int | None:
-        """Return the item that shows a node, None when it is not on the map."""
+    def item_of(self, node: int, near: int = 0) -> int | None:
+        """Return the item that shows a node (that at `near` if it does), None when it is not on the map."""
+        if self.form.zoom is Zoom.GROUP:
+            groups = [at for at, section in enumerate(self.sections) if node in section.nodes]
+            return near if near in groups else groups[0] if groups else None
         found = np.flatnonzero(self.order == node)
-        if not found.size:
-            return None
-        if self.form.zoom is not Zoom.GROUP:
-            return int(found[0])
-        ends = np.cumsum([len(section.nodes) for section in self.sections])
-        return int(np.searchsorted(ends, found[0], side="right"))
+        return None if not found.size else near if near in found else int(found[0])
 
     def node_of(self, item: int, grid: FleetGrid) -> int:
         """Return the node that an item stands for; for a group, the one with the most wrong."""
@@ -284,6 +293,12 @@ class BlockMap:
         assert grid.assessment is not None
         nodes = self.sections[item].nodes
         return nodes[int(grid.assessment.nodes[list(nodes)].argmax())]
+
+    def half(self, item: int) -> str:
+        """Return which half of its line a node has, in a word with its sign; nothing where it has the whole line."""
+        if not self.form.halves or self.places is None:
+            return ""
+        return "▄ lower" if self.places.lower[item] else "▀ upper"
 
     def target(self, position: int) -> Target:
         """Return what the cell at `position` of an item is about."""

@@ -11,8 +11,9 @@ from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from stethoscope.ui.present.block_lines import map_cursor_line, map_line
 from stethoscope.ui.present.block_places import Zoom
-from stethoscope.ui.present.blocks import BACK, CHARACTER, GROUND, PICKED, UNDER, BlockMap, sections_of
+from stethoscope.ui.present.blocks import BACK, BLANK, CHARACTER, GROUND, PICKED, UNDER, BlockMap, sections_of
 from stethoscope.ui.present.spans import UNICODE, Level, Tone
 from stethoscope.ui.theme import palette
 from stethoscope.ui.widgets.grid import GridView
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 
     from stethoscope.ui.present.blocks import Canvas
     from stethoscope.ui.present.grid import FleetGrid, Target
+    from stethoscope.ui.present.spans import Row
 
+_NO_LINE: Canvas = np.array([BLANK], dtype=np.uint64)
+"""What is painted below the last node."""
 _READABLE = 3.0
 """A sign needs at least this contrast to what it stands on."""
 
@@ -59,6 +63,17 @@ class BlocksView(ScrollView, can_focus=True):
             return None
         node = grid.snapshot.nodes[here.node_of(self._item, grid)]
         return self.key or node.name, here.target(self._position)
+
+    def cursor_line(self, wall: float, cells: int) -> Row | None:
+        """Return the line that explains what the cursor stands on, None while there are no nodes."""
+        current = self.current
+        if current is None or self.map is None or self.grid is None:
+            return None
+        return map_cursor_line(self.map, self.grid, self._item, current, wall, cells)
+
+    def headline(self, cells: int) -> Row:
+        """Return the line that says what a cell of the map is."""
+        return map_line(self.map, cells) if self.map is not None and self.map.places is not None else ()
 
     @property
     def cells(self) -> int:
@@ -186,13 +201,13 @@ class BlocksView(ScrollView, can_focus=True):
     def _line(self, index: int) -> Canvas:
         here = self.map
         if here is None or index >= len(here.canvas):
-            return np.empty(0, dtype=np.uint64)
+            return _NO_LINE
         return here.line(index, self._item if here.order.size else None, self._shown_position(here))
 
     def _strip(self, line: Canvas) -> Strip:
         text = (line >> np.uint64(CHARACTER)).astype("<u4").tobytes().decode("utf-32-le")
         looks = line & np.uint64((1 << CHARACTER) - 1)
-        starts = [0, *(np.flatnonzero(looks[1:] != looks[:-1]) + 1).tolist()] if line.size else []
+        starts = [0, *(np.flatnonzero(looks[1:] != looks[:-1]) + 1).tolist()]
         segments = [
             # Behind a wide character stands a cell without a character of its own.
             Segment(text[start:end].replace("\0", ""), self._style(int(looks[start])))
@@ -231,7 +246,8 @@ class BlocksView(ScrollView, can_focus=True):
         item: int | None = 0
         if self.key is not None:
             node = grid.snapshot.by_name.get(self.key)
-            item = here.item_of(node) if node is not None else None
+            # A node can be in several groups: then the cursor stays in the one in which it stands.
+            item = here.item_of(node, self._item) if node is not None else None
         count = len(here.places.line) if here.places is not None else 0
         if item is None:
             item = max(0, min(self._item, count - 1))
