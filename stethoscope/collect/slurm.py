@@ -195,6 +195,7 @@ def reading(
             since=node.since,
             jobs=tuple(by_node.get(name, ())),
             reservation=node.reservation,
+            partitions=node.partitions,
         )
         for name, node in known.items()
     }

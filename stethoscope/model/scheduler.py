@@ -54,6 +54,7 @@ class SchedulerState:
     jobs: tuple[str, ...] = ()
     """Ids of the jobs that have the node."""
     reservation: str = ""
+    partitions: tuple[str, ...] = ()
     standing: Standing = field(init=False, compare=False)
     """What the states come to."""
 

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from stethoscope.model.frame import LinkState
-from stethoscope.model.metric import Missing, Reason, Scope
+from stethoscope.model.metric import Missing, Scope
 from stethoscope.ui.present.assess import age_word
-from stethoscope.ui.present.layout import LABELS
+from stethoscope.ui.present.layout import LABELS, jobs_text
 from stethoscope.ui.present.numbers import REASON_LEVELS, cell_text
-from stethoscope.ui.present.spans import Level, Row, Span, Tone, cut, heat_tone, level_tone, pad, row_width
+from stethoscope.ui.present.spans import Level, Row, Span, Tone, cut, heat_tone, level_tone, pad
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from stethoscope.model.fleet import Node
+    from stethoscope.ui.present.arrange import Line
     from stethoscope.ui.present.grid import FleetGrid, Target
 
 NODE_TARGET = (Scope.NODE, 0)
 
 
-def node_row(grid: FleetGrid, node: Node, level: int, what: tuple[str, Level], cursor: Target | None) -> Row:
+def node_row(
+    grid: FleetGrid, line: Line, node: Node, level: int, what: tuple[str, Level], cursor: Target | None
+) -> Row:
     """Return the row of one node; `what` is its sentence with the level of what it says."""
     assert grid.layout is not None
     assert grid.assessment is not None
@@ -31,29 +30,40 @@ def node_row(grid: FleetGrid, node: Node, level: int, what: tuple[str, Level], c
     gap = Span("   " if layout.spaced else " ")
     ellipsis = glyphs.ellipsis
     tone = level_tone(level)
-    name_tone = Tone.STRONG if level > Level.MISSING else Tone.NORMAL
-    row = [
-        Span(f" {glyphs.level(level)} " if layout.spaced else f"{glyphs.level(level)} ", tone),
-        Span(pad(node.name, layout.name, ellipsis), name_tone, cursor == NODE_TARGET),
-    ]
+    marked = node.name in grid.marked
+    name_tone = Tone.KEY if marked else Tone.STRONG if level > Level.MISSING else Tone.NORMAL
+    name = pad(" " * layout.indent + node.name, layout.name, ellipsis)
+    row = [*lead(grid, level, tone, marked=marked), Span(name, name_tone, cursor == NODE_TARGET)]
     if not layout.spaced:
         row.append(Span(" "))
     if layout.value:
         row += [gap, *_value(grid, node, layout.value)]
     for scope in LABELS:
         if layout.block(scope):
-            row += [gap, Span(" " * layout.lead(scope)), *_cells(grid, node, scope, cursor)]
+            row += [gap, Span(" " * layout.lead(scope)), *_cells(grid, line, node, scope, cursor)]
     if layout.host:
         row += [gap, *_host(grid, node, layout.host)]
     if layout.link:
         row += [gap, _link(grid, node, layout.link)]
+    for cells, text in ((layout.job, jobs_text(node)), (layout.rack, node.rack)):
+        if cells:
+            row += [gap, Span(pad(text, cells, ellipsis), Tone.NORMAL)]
     row.append(gap)
     sentence, said = what
     if not sentence:
         sentence = "no GPU in use" if grid.is_idle(node) else "unlike its peers" if grid.is_odd(node) else ""
     if sentence and not (layout.link and sentence == node.link.state.value):
-        row.append(Span(cut(sentence, layout.width - layout.before_what, ellipsis), level_tone(said)))
+        row.append(Span(cut(sentence, layout.what, ellipsis), level_tone(said)))
     return tuple(row)
+
+
+def lead(grid: FleetGrid, level: int, tone: Tone, *, marked: bool) -> list[Span]:
+    """Return the begin of a row: its sign, and a star where it is selected."""
+    assert grid.layout is not None
+    glyph, star = grid.glyphs.level(level), "*" if marked else " "
+    if grid.layout.spaced:
+        return [Span(star, Tone.KEY), Span(f"{glyph} ", tone)]
+    return [Span(glyph, tone), Span(star, Tone.KEY)]
 
 
 def _value(grid: FleetGrid, node: Node, digits: int) -> list[Span]:
@@ -64,7 +74,7 @@ def _value(grid: FleetGrid, node: Node, digits: int) -> list[Span]:
     return _number(grid, node.index, digits, selected=False)
 
 
-def _cells(grid: FleetGrid, node: Node, scope: Scope, cursor: Target | None) -> list[Span]:
+def _cells(grid: FleetGrid, line: Line, node: Node, scope: Scope, cursor: Target | None) -> list[Span]:
     assert grid.layout is not None
     assert grid.assessment is not None
     spans: list[Span] = []
@@ -72,9 +82,12 @@ def _cells(grid: FleetGrid, node: Node, scope: Scope, cursor: Target | None) -> 
     part = grid.snapshot.rows(node, scope)
     fresh = grid.assessment.ages[node.index]
     main = scope is grid.metric.scope
+    by_leaf = grid.view.group == "leaf"
     for position in range(count):
         selected = cursor == (scope, position)
-        if position < len(part) and fresh is Level.NORMAL:
+        if by_leaf and position < len(part) and node.leaf(position) != line.group:
+            spans.append(Span(" " * (cell + 1 if cell > 1 else 1), Tone.NORMAL, selected))
+        elif position < len(part) and fresh is Level.NORMAL:
             row = part[position]
             if main and cell > 1:
                 spans += _number(grid, row, cell, selected)
@@ -151,59 +164,3 @@ def _link(grid: FleetGrid, node: Node, cells: int) -> Span:
     else:
         text = state.value
     return Span(pad(text, cells, grid.glyphs.ellipsis), level_tone(fresh))
-
-
-def fold_row(grid: FleetGrid, cursor: Target | None, *, idle: bool) -> Row:
-    """Return the row that stands for all folded nodes, with the medians of each cell."""
-    assert grid.layout is not None
-    assert grid.assessment is not None
-    layout, glyphs, snapshot = grid.layout, grid.glyphs, grid.snapshot
-    gap = Span("   " if layout.spaced else " ")
-    members = grid.idle if idle else grid.folded
-    name = pad(f"{len(members)} {'idle' if idle else 'more'}", layout.name, glyphs.ellipsis)
-    lead = f" {glyphs.level(0)} " if layout.spaced else f"{glyphs.level(0)} "
-    row = [Span(lead, Tone.NORMAL), Span(name, Tone.PLAIN, cursor is not None)]
-    if not layout.spaced:
-        row.append(Span(" "))
-    folded = np.zeros(len(snapshot.nodes), dtype=bool)
-    folded[[snapshot.by_name[name] for name in members]] = True
-    metric = grid.metric
-    if layout.value:
-        row += [gap, *_median_cell(grid, np.flatnonzero(folded), layout.value)]
-    for scope in LABELS:
-        count, cell = layout.cells_of(scope)
-        if not count:
-            continue
-        row += [gap, Span(" " * layout.lead(scope))]
-        owner, place = grid.assessment.owners[scope]
-        here = (owner >= 0) & folded[owner]
-        for position in range(count):
-            rows = np.flatnonzero(here & (place == position))
-            if scope is metric.scope:
-                row += _median_cell(grid, rows, cell)
-            else:
-                row.append(Span(glyphs.level(0) if rows.size else " ", Tone.NORMAL))
-                if layout.spaced and position < count - 1:
-                    row.append(Span(" "))
-    row.append(Span(" " * (layout.before_what - row_width(tuple(row)))))
-    words = "no GPU in use" if idle else "like their peers"
-    row.append(Span(cut(words, layout.width - layout.before_what, glyphs.ellipsis), Tone.QUIET))
-    return tuple(row)
-
-
-def _median_cell(grid: FleetGrid, rows: npt.NDArray[np.int_], cell: int) -> list[Span]:
-    metric = grid.metric
-    table = grid.snapshot.tables[metric.scope]
-    column = table.index[metric.id]
-    present = rows[table.reasons[column, rows] == Reason.PRESENT] if rows.size else rows
-    if not present.size:
-        blank = grid.glyphs.level(Level.MISSING)
-        return [Span(" "), Span(blank.rjust(cell), Tone.NORMAL)] if cell > 1 else [Span(blank, Tone.NORMAL)]
-    if cell > 1:
-        value = float(np.median(table.values[column, present]))
-        return [
-            Span(" "),
-            Span(cut(cell_text(metric, value, grid.divisor), cell, grid.glyphs.ellipsis).rjust(cell), Tone.NORMAL),
-        ]
-    heat = int(np.median(grid.heat[present]))
-    return [Span(grid.glyphs.heat[heat], Tone.FAINT)]

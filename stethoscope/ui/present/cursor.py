@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from stethoscope.model.ids import fold
 from stethoscope.model.metric import Kind, Missing, Scope
+from stethoscope.ui.present.arrange import Kind as LineKind
 from stethoscope.ui.present.assess import SEVERITY_LEVELS, age_word, link_words, metric_levels, peers_median
-from stethoscope.ui.present.grid import FOLD, FOLD_IDLE, FleetGrid, Target
+from stethoscope.ui.present.groups import about, title
+from stethoscope.ui.present.layout import LABELS
 from stethoscope.ui.present.numbers import value_text
-from stethoscope.ui.present.spans import Level, Row, Span, Tone, cut, fit, level_tone
+from stethoscope.ui.present.spans import Level, Row, Span, Tone, fit, level_tone
 
 if TYPE_CHECKING:
     from stethoscope.model.fleet import Node
+    from stethoscope.ui.present.arrange import Line
+    from stethoscope.ui.present.grid import FleetGrid, Target
 
 _BESIDE: dict[Scope, tuple[tuple[str, str], ...]] = {
     Scope.GPU: (
@@ -44,13 +49,12 @@ _BESIDE: dict[Scope, tuple[tuple[str, str], ...]] = {
 def cursor_line(grid: FleetGrid, key: str, target: Target, wall: float, cells: int) -> Row:
     """Return the explanation of the cell `target` in the row `key`."""
     glyphs = grid.glyphs
-    if key in (FOLD, FOLD_IDLE):
-        members = grid.idle if key == FOLD_IDLE else grid.folded
-        kind = "healthy nodes without a GPU in use" if key == FOLD_IDLE else "healthy nodes"
-        text = f"{len(members)} {kind}, folded: {fold(members)}"
-        return (Span(" "), Span(cut(text, cells - 2, glyphs.ellipsis), Tone.QUIET))
-    node = grid.snapshot.node(key)
+    line = grid.line_of(key)
+    assert line is not None
     assert grid.assessment is not None
+    if line.kind is not LineKind.NODE:
+        return _bundle_words(grid, line, target, cells)
+    node = grid.snapshot.nodes[line.nodes[0]]
     rows = grid.snapshot.rows(node, target.scope)
     if target.position >= len(rows):
         return _node_words(grid, node, wall, cells)
@@ -102,6 +106,33 @@ def _values(grid: FleetGrid, node: Node, scope: Scope, row: int) -> list[tuple[s
     if scope is Scope.NODE and node.kernel:
         said.append((f"kernel {node.kernel}", 0))
     return said or [("no value", 0)]
+
+
+def _bundle_words(grid: FleetGrid, line: Line, target: Target, cells: int) -> Row:
+    """Return which nodes a line is about, how many of them are selected, and the median that the cell shows."""
+    members = grid.members(line)
+    dot = f" {grid.glyphs.dot} "
+    if line.kind is LineKind.HEAD:
+        by = grid.view.group
+        said = about(grid.snapshot, by, line.group)
+        lead = [Span(title(by, line.group), Tone.STRONG), Span(f"  {said}{dot if said else ''}", Tone.QUIET)]
+        kind = "nodes" if len(members) != 1 else "node"
+    else:
+        lead = []
+        kind = "healthy nodes without a GPU in use" if line.kind is LineKind.IDLE else "healthy nodes"
+    parts = [Span(" "), *lead]
+    summary, place = grid.summary(line)
+    if target.scope is grid.metric.scope and target.position < summary.medians.shape[1]:
+        median = float(summary.medians[place, target.position])
+        if not math.isnan(median):
+            word = f"{LABELS[target.scope]} {target.position}: " if target.scope in LABELS else ""
+            parts.append(Span(f"{word}median {value_text(grid.metric, median)}{dot}", Tone.PLAIN))
+    selected = sum(name in grid.marked for name in members)
+    if selected:
+        parts.append(Span(f"{selected} selected{dot}", Tone.KEY))
+    folded = ", folded" if line.kind is not LineKind.HEAD else ""
+    parts.append(Span(f"{len(members)} {kind}{folded}: {fold(members)}", Tone.QUIET))
+    return fit(parts, cells - 1, grid.glyphs.ellipsis)
 
 
 def _node_words(grid: FleetGrid, node: Node, wall: float, cells: int) -> Row:

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from stethoscope.model.metric import Scope
-from stethoscope.ui.present.assess import SEVERITY_LEVELS, age_word, metric_levels, what_is_wrong
-from stethoscope.ui.present.cells import fold_row, node_row
+from stethoscope.ui.present.arrange import FOLD, FOLD_IDLE, Arranger, Kind, Line, toggled
+from stethoscope.ui.present.assess import age_word, metric_levels, what_is_wrong
+from stethoscope.ui.present.cells import node_row
+from stethoscope.ui.present.groups import title
+from stethoscope.ui.present.heads import bundle_row
 from stethoscope.ui.present.heat import HeatScale
 from stethoscope.ui.present.layout import Layout, choose, digits_of
 from stethoscope.ui.present.numbers import common_unit
 from stethoscope.ui.present.peers import Peers
-from stethoscope.ui.present.spans import Level
+from stethoscope.ui.present.spans import Level, width
+from stethoscope.ui.present.summary import Summary, summarise, values_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -25,12 +29,7 @@ if TYPE_CHECKING:
     from stethoscope.ui.present.spans import Glyphs, Row
     from stethoscope.ui.present.view import View
 
-FOLD = "\0fold"
-"""Key of the line that stands for all folded nodes; no node can have this name."""
-FOLD_IDLE = "\0idle"
-"""Key of the line that stands for the nodes without a GPU in use."""
-SETTLE_S = 3.0
-"""Rows are sorted again at most this often."""
+__all__ = ["FOLD", "FOLD_IDLE", "FleetGrid", "Target"]
 
 
 class Target(NamedTuple):
@@ -51,26 +50,26 @@ class FleetGrid:
         self.divisor = 1.0
         """Shown numbers are divided by this and are then in `unit`."""
         self.unit = ""
+        self.arranged: list[Line] = []
         self.lines: list[str] = []
-        self.folded: list[str] = []
-        """Healthy nodes that are like their peers and did not fit."""
-        self.idle: list[str] = []
-        """Healthy nodes without a GPU in use, when they are folded."""
+        """Keys of the lines."""
+        self.marked: set[str] = set()
+        """Names of the nodes that the user selected."""
         self.assessment: Assessment | None = None
         self.layout: Layout | None = None
-        self._order: list[str] = []
-        self._settled: tuple[float, tuple[object, ...]] = (0.0, ())
-        self._digits: tuple[str, int] = ("", 4)
         self.heat: npt.NDArray[np.int8] = np.empty(0, dtype=np.int8)
         self.levels: npt.NDArray[np.uint8] = np.empty(0, dtype=np.uint8)
         """Level of the chosen metric, and of what was found there, in every row of its table."""
         self.own_levels: npt.NDArray[np.uint8] = np.empty(0, dtype=np.uint8)
         """Level of the chosen metric alone, by its thresholds."""
+        self._arranger = Arranger()
+        self._digits: tuple[str, int] = ("", 4)
         self._peers = Peers()
         self._odd: npt.NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
         self._idle: npt.NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
         self._wall = 0.0
         self._cache: dict[str, tuple[tuple[object, ...], Row]] = {}
+        self._summary: dict[bool, tuple[Summary, dict[str, int]]] = {}
 
     @property
     def snapshot(self) -> FleetSnapshot:
@@ -88,6 +87,7 @@ class FleetGrid:
         self.assessment = assessment
         snapshot = assessment.snapshot
         self._wall = now_wall
+        self._summary.clear()
         metric = self.metric
         table = snapshot.tables[metric.scope]
         self.heat = self.scale.update(table, metric)
@@ -98,84 +98,82 @@ class FleetGrid:
         least = self._digits[1] if self._digits[0] == metric.id else 4
         self.divisor, self.unit = common_unit(metric, self.scale.high)
         self._digits = (metric.id, digits_of(snapshot, metric, least, self.divisor))
-        self.layout = choose(snapshot, metric, cells, self._digits[1])
-        self._settle(assessment.now_mono, pinned)
-        self._fold(height)
+        held = self.line_of(pinned)
+        self._arranger.settle(assessment, self.view, metric, self._odd, self._fits(), held)
+        titles = max((width(name) for name, _ in self.sections()), default=0)
+        self.layout = choose(snapshot, metric, cells, self._digits[1], self.view, titles)
+        healthy = assessment.nodes == 0
+        alike, idle = healthy & ~self._odd, healthy & self._idle
+        self.arranged = self._arranger.lines(assessment, self.view, alike, idle, height, held)
+        self.lines = [line.key for line in self.arranged]
 
-    def _settle(self, now_mono: float, pinned: str | None) -> None:
-        view = self.view
-        wanted = (
-            view.sort,
-            view.filter,
-            view.metric if view.sort == "value" else "",
-            len(self.snapshot.nodes),
-        )
-        if wanted == self._settled[1] and now_mono - self._settled[0] < SETTLE_S and self._order:
-            return
-        order = [node.name for node in sorted(self.snapshot.nodes, key=self._sort_key) if self._matches(node.name)]
-        if pinned in order and pinned in self._order and wanted == self._settled[1]:
-            place = self._order.index(pinned)
-            order.remove(pinned)
-            order.insert(place, pinned)
-        self._order = order
-        self._settled = (now_mono, wanted)
+    def line_of(self, key: str | None) -> Line | None:
+        """Return the line with this key, None when there is none."""
+        return self.arranged[self.lines.index(key)] if key is not None and key in self.lines else None
 
-    def _sort_key(self, node: Node) -> tuple[float, ...]:
-        assert self.assessment is not None
-        if self.view.sort == "name":
-            return (node.index,)
-        if self.view.sort == "value":
-            part = self.snapshot.rows(node, self.metric.scope)
-            table = self.snapshot.tables[self.metric.scope]
-            values = table.values[table.index[self.metric.id], part.start : part.stop]
-            values = values[~np.isnan(values)]
-            if not values.size:
-                # A node that something is wrong with must not hide behind those that have a value.
-                return (-1 if self.assessment.nodes[node.index] else 1, 0, node.index)
-            return (0, values.min() if self.metric.worse == "low" else -values.max(), node.index)
-        level = int(self.assessment.nodes[node.index])
-        # What was found and confirmed stands before what only passed a threshold.
-        found = (
-            SEVERITY_LEVELS[self.assessment.findings[node.name][0].severity]
-            if node.name in self.assessment.findings
-            else 0
-        )
-        return (-level, int(found < level), -int(self._odd[node.index]), node.index)
-
-    def _matches(self, name: str) -> bool:
+    def _fits(self) -> npt.NDArray[np.bool_]:
+        """Return by node whether it fits the filter."""
         wanted = self.view.filter.lower()
+        nodes = self.snapshot.nodes
         if not wanted:
-            return True
+            return np.ones(len(nodes), dtype=np.bool_)
         if any(sign in wanted for sign in "*?["):
-            return fnmatchcase(name.lower(), wanted)
-        return wanted in name.lower()
-
-    def _fold(self, height: int) -> None:
-        assert self.assessment is not None
-        healthy, by_name = self.assessment.nodes == 0, self.snapshot.by_name
-        order, view = self._order, self.view
-        fits = view.fold == "none" or (view.fold == "fill" and (view.sort != "worst" or len(order) <= height))
-        self.idle = [] if fits else [name for name in order if (healthy & self._idle)[by_name[name]]]
-        if len(self.idle) < 2:
-            self.idle = []
-        alike = (healthy & ~self._odd).tolist()
-        away = set(self.idle)
-        folded = [] if fits else [name for name in order if alike[by_name[name]] and name not in away]
-        if view.fold == "fill" and not fits:
-            lines = len(order) - len(away) + bool(away)
-            spare = height - 1 - (lines - len(folded))
-            folded = folded[max(0, spare) :] if lines > height else []
-        self.folded = folded if len(folded) > 1 else []
-        away.update(self.folded)
-        self.lines = [name for name in order if name not in away]
-        self.lines += [FOLD_IDLE] * bool(self.idle) + [FOLD] * bool(self.folded)
+            return np.array([fnmatchcase(node.name.lower(), wanted) for node in nodes], dtype=np.bool_)
+        return np.array([wanted in node.name.lower() for node in nodes], dtype=np.bool_)
 
     def filtered(self) -> tuple[int, int]:
         """Return how many nodes fit the filter, and how many that have something wrong do not."""
         assert self.assessment is not None
-        hidden = [node for node in self.snapshot.nodes if not self._matches(node.name)]
-        wrong = sum(self.assessment.nodes[node.index] > Level.MISSING for node in hidden)
-        return len(self.snapshot.nodes) - len(hidden), int(wrong)
+        fits = self._fits()
+        wrong = ~fits & (self.assessment.nodes > Level.MISSING)
+        return int(np.count_nonzero(fits)), int(np.count_nonzero(wrong))
+
+    def fitting(self) -> list[str]:
+        """Return the names of the nodes that fit the filter."""
+        return [self.snapshot.nodes[index].name for index in np.flatnonzero(self._fits())]
+
+    def members(self, line: Line) -> list[str]:
+        """Return the names of the nodes that a line is about."""
+        return [self.snapshot.nodes[index].name for index in line.nodes]
+
+    def sections(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Return the groups in their order, each by its title with all of its nodes in theirs, folded ones too."""
+        by = self.view.group
+        return [(title(by, name) if by != "none" else "", tuple(nodes)) for name, nodes in self._arranger.groups]
+
+    @property
+    def folded(self) -> list[str]:
+        """Return the healthy nodes that are like their peers and have no line of their own."""
+        return self._hidden(Kind.FOLD)
+
+    @property
+    def idle(self) -> list[str]:
+        """Return the healthy nodes without a GPU in use, when they are folded."""
+        return self._hidden(Kind.IDLE)
+
+    def _hidden(self, kind: Kind) -> list[str]:
+        return [name for line in self.arranged if line.kind is kind for name in self.members(line)]
+
+    def toggle(self, line: Line) -> None:
+        """Open the group of a line, or close it."""
+        if self.view.group == "none":
+            self.view.fold = "none"
+        else:
+            self._arranger.opened.update(toggled(self.arranged, line))
+
+    def next_wrong(self, start: int, step: int) -> int | None:
+        """Return the next line from line `start` on, in the direction of `step`, that deserves a look: a node with
+        something wrong or unlike its peers, or a closed group with such a node; None when there is none."""
+        assert self.assessment is not None
+        odd = (self.assessment.nodes > Level.MISSING) | self._odd
+        count = len(self.arranged)
+        for distance in range(1, count + 1):
+            place = (start + step * distance) % count
+            line = self.arranged[place]
+            looked_at = line.nodes if line.kind is Kind.NODE or line.hides else ()
+            if place != start and any(odd[node] for node in looked_at):
+                return place
+        return None
 
     def targets(self) -> list[Target]:
         """Return what the cells of a row are about, from left to right; the first is the node itself."""
@@ -200,26 +198,70 @@ class FleetGrid:
         """Tell whether a node is one of few that are unlike the others."""
         return bool(self._odd[node.index])
 
+    def all_alike(self, line: Line) -> bool:
+        """Tell whether nothing is wrong with any node of a line and none is unlike the others."""
+        assert self.assessment is not None
+        return not any(self.assessment.nodes[node] or self._odd[node] for node in line.nodes)
+
     def is_idle(self, node: Node) -> bool:
         """Tell whether none of the node's GPUs is in use."""
         return bool(self._idle[node.index])
 
+    def summary(self, line: Line) -> tuple[Summary, int]:
+        """Return what the nodes of a line have in common, with the place of the line in it; all lines of a kind are
+        worked out at once when the first of them is drawn."""
+        assert self.assessment is not None
+        heads = line.kind is Kind.HEAD
+        if heads not in self._summary:
+            lines = [
+                other for other in self.arranged if other.kind is not Kind.NODE and (other.kind is Kind.HEAD) == heads
+            ]
+            values = values_of(self.assessment, self.metric)
+            made = summarise(self.assessment, self.metric, values, self._buckets(lines), len(lines))
+            self._summary[heads] = made, {other.key: place for place, other in enumerate(lines)}
+        made, places = self._summary[heads]
+        return made, places[line.key]
+
+    def _buckets(self, lines: list[Line]) -> dict[Scope, npt.NDArray[np.int64]]:
+        assert self.assessment is not None
+        snapshot = self.snapshot
+        if self.view.group == "leaf":
+            return self._leaf_buckets(lines)
+        of_node = np.full(len(snapshot.nodes), -1, dtype=np.int64)
+        for place, line in enumerate(lines):
+            of_node[list(line.nodes)] = place
+        return {Scope.NODE: of_node} | {
+            scope: np.where(owner >= 0, of_node[owner], -1) for scope, (owner, _) in self.assessment.owners.items()
+        }
+
+    def _leaf_buckets(self, lines: list[Line]) -> dict[Scope, npt.NDArray[np.int64]]:
+        """Only ports belong to a leaf, each to its own."""
+        tables = self.snapshot.tables
+        buckets = {scope: np.full(tables[scope].values.shape[1], -1, dtype=np.int64) for scope in tables}
+        for place, line in enumerate(lines):
+            for index in line.nodes:
+                node = self.snapshot.nodes[index]
+                for position, row in enumerate(self.snapshot.rows(node, Scope.PORT)):
+                    if node.leaf(position) == line.group:
+                        buckets[Scope.PORT][row] = place
+        return buckets
+
     def row(self, line: int, cursor: Target | None) -> Row:
         """Return the row of a line, with the cell of `cursor` marked as selected."""
         assert self.assessment is not None
-        key = self.lines[line]
-        if key in (FOLD, FOLD_IDLE):
-            return fold_row(self, cursor, idle=key == FOLD_IDLE)
-        node = self.snapshot.node(key)
+        here = self.arranged[line]
+        if here.kind is not Kind.NODE:
+            return bundle_row(self, here, cursor)
+        node = self.snapshot.nodes[here.nodes[0]]
         level = int(self.assessment.nodes[node.index])
         what = what_is_wrong(self.assessment, node, self._wall)
         state = (
             node.version, level, what, self.is_odd(node), self.view.metric, self.layout, cursor, self._peers.usual,
-            age_word(node, self.assessment.now_mono), self.scale.low, self.scale.high,
+            age_word(node, self.assessment.now_mono), self.scale.low, self.scale.high, node.name in self.marked,
         )  # fmt: skip
-        cached = self._cache.get(key)
+        cached = self._cache.get(here.key)
         if cached is not None and cached[0] == state:
             return cached[1]
-        row = node_row(self, node, level, what, cursor)
-        self._cache[key] = (state, row)
+        row = node_row(self, here, node, level, what, cursor)
+        self._cache[here.key] = (state, row)
         return row

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,17 +12,20 @@ from stethoscope.ui.present.numbers import cell_text
 from stethoscope.ui.present.spans import Row, Span, Tone, width
 
 if TYPE_CHECKING:
-    from stethoscope.model.fleet import FleetSnapshot
+    from stethoscope.model.fleet import FleetSnapshot, Node
     from stethoscope.model.metric import Metric
+    from stethoscope.ui.present.view import View
 
 _NAME_LIMIT = 26
+_TITLE_LIMIT = 18
+"""The name of a group may be this wide before it is cut, where nodes have shorter names."""
 _HOST_WIDTH = 14
 _LINK_WIDTH = 12
 LABELS = {Scope.GPU: "gpu", Scope.PORT: "ib"}
 """Names of the blocks of cells in the headline."""
-_WHAT_FULL = 36
-_WHAT_LEAN = 34
 _WHAT_BARE = 34
+_WHAT_LEAST = 16
+"""What is left at least for the sentence where the user wants numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,12 @@ class Layout:
     """Digits of the value of a node."""
     spaced: bool
     """Ports stand apart by a blank."""
-    host: int
-    link: int
+    host: int = 0
+    link: int = 0
+    job: int = 0
+    rack: int = 0
+    indent: int = 0
+    """Blanks before the name of a node, below that of its group; `name` counts them."""
 
     def cells_of(self, scope: Scope) -> tuple[int, int]:
         """Return how many cells a block has and how wide each is: 1 for a sign, else the digits of a number."""
@@ -71,30 +78,62 @@ class Layout:
             self.block(Scope.PORT),
             self.host,
             self.link,
+            self.job,
+            self.rack,
         ]
         return 3 + self.name + sum(block + gap for block in blocks if block) + gap
 
+    @property
+    def what(self) -> int:
+        """Return the cells of the last column."""
+        return self.width - self.before_what
 
-def choose(snapshot: FleetSnapshot, metric: Metric, cells: int, digits: int) -> Layout:
-    """Return the richest layout that leaves room for the sentence in the last column; `digits` is the width of a
-    number of `metric`."""
-    name = min(_NAME_LIMIT, max((width(node.name) for node in snapshot.nodes), default=4))
-    name = max(name, 8)
-    gpus = max((len(node.gpus) for node in snapshot.nodes), default=0)
+
+def choose(snapshot: FleetSnapshot, metric: Metric, cells: int, digits: int, view: View, titles: int = 0) -> Layout:
+    """Return the richest layout that leaves room for the sentence in the last column: `digits` is the width of a number
+    of `metric`, `titles` that of the longest name of a group."""
+    indent = int(view.group != "none")
+    name = min(_NAME_LIMIT, max((width(node.name) for node in snapshot.nodes), default=4)) + indent
+    name = max(name, 8, min(titles, _TITLE_LIMIT))
+    # By leaf, a row is about the ports that a node has there: its GPUs belong to no leaf.
+    gpus = 0 if view.group == "leaf" else max((len(node.gpus) for node in snapshot.nodes), default=0)
     ports = max((len(node.ports) for node in snapshot.nodes), default=0)
-    gpu_cell = digits if metric.scope is Scope.GPU else 1
-    port_cell = digits if metric.scope is Scope.PORT else 1
+    wanted = digits if view.density in ("auto", "numbers") else 1
+    gpu_cell = wanted if metric.scope is Scope.GPU else 1
+    port_cell = wanted if metric.scope is Scope.PORT else 1
     value = digits if metric.scope is Scope.NODE else 0
-    full = Layout(cells, name, gpus, ports, gpu_cell, port_cell, value, True, _HOST_WIDTH, _LINK_WIDTH)
-    if cells - full.before_what >= _WHAT_FULL:
-        return full
-    lean = Layout(cells, name, gpus, ports, gpu_cell, port_cell, value, True, 0, _LINK_WIDTH)
-    if cells - lean.before_what >= _WHAT_LEAN:
-        return lean
-    bare = Layout(cells, name, gpus, ports, gpu_cell, port_cell, value, True, 0, 0)
-    if cells - bare.before_what >= _WHAT_BARE:
-        return bare
-    return Layout(cells, min(name, max(8, cells // 4)), gpus, ports, 1, 1, value, False, 0, 0)
+    bare = Layout(cells, name, gpus, ports, gpu_cell, port_cell, value, spaced=True, indent=indent)
+    if bare.what >= _WHAT_BARE:
+        return _richer(bare, snapshot, view)
+    narrow = min(name, max(8, cells // 4))
+    small = replace(bare, name=narrow, gpu_cell=1, port_cell=1, spaced=False)
+    if view.density == "numbers":
+        # The user's choice wins: first the other block gives way, then nothing but the numbers is left.
+        numbers = replace(bare, name=narrow, spaced=False)
+        alone = replace(numbers, ports=0) if metric.scope is Scope.GPU else replace(numbers, gpus=0)
+        return next((layout for layout in (numbers, alone) if layout.what >= _WHAT_LEAST), small)
+    return small
+
+
+def _richer(layout: Layout, snapshot: FleetSnapshot, view: View) -> Layout:
+    """Add columns in the order of their worth, each while it leaves the sentence more than those before it."""
+    jobs = max((len(jobs_text(node)) for node in snapshot.nodes), default=0) if view.group != "job" else 0
+    racks = max((width(node.rack) for node in snapshot.nodes), default=0) if view.group != "rack" else 0
+    job, rack = (min(12, max(longest, 4)) if longest else 0 for longest in (jobs, racks))
+    for more, left in (
+        (replace(layout, link=_LINK_WIDTH), 34),
+        (replace(layout, link=_LINK_WIDTH, host=_HOST_WIDTH), 36),
+        (replace(layout, link=_LINK_WIDTH, host=_HOST_WIDTH, job=job), 56),
+        (replace(layout, link=_LINK_WIDTH, host=_HOST_WIDTH, job=job, rack=rack), 64),
+    ):
+        if more.what >= left:
+            layout = more
+    return layout
+
+
+def jobs_text(node: Node) -> str:
+    """Return the jobs that have a node."""
+    return " ".join(node.scheduler.jobs) if node.scheduler is not None else ""
 
 
 def digits_of(snapshot: FleetSnapshot, metric: Metric, least: int, divisor: float) -> int:
@@ -116,10 +155,7 @@ def headline(layout: Layout) -> Row:
         count, cell = layout.cells_of(scope)
         if count:
             parts.append(_numbered(label, count, cell) if layout.spaced else label[:count].ljust(count))
-    if layout.host:
-        parts.append("host".ljust(layout.host))
-    if layout.link:
-        parts.append("link".ljust(layout.link))
+    parts += [name.ljust(cells) for name in ("host", "link", "job", "rack") if (cells := getattr(layout, name))]
     parts.append("what")
     return (Span(gap.join(parts), Tone.QUIET),)
 

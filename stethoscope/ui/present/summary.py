@@ -1,0 +1,75 @@
+"""What many nodes have in common: the median of the chosen metric and the worst level of every cell, for all the lines
+that stand for several nodes at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stethoscope.model.metric import Reason, Scope
+from stethoscope.ui.present.spans import Level
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from stethoscope.model.metric import Metric
+    from stethoscope.ui.present.assess import Assessment
+
+    Buckets = npt.NDArray[np.int64]
+    Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """By line and position in the inventory."""
+
+    medians: Floats
+    """Of the chosen metric; NaN where no node has a value."""
+    levels: dict[Scope, npt.NDArray[np.int16]]
+    """Worst level of the devices, -1 where there is none."""
+
+
+def summarise(
+    assessment: Assessment, metric: Metric, values: Floats, buckets: dict[Scope, Buckets], lines: int
+) -> Summary:
+    """Return the summary of `lines` lines: `buckets` has for each row of a scope's table the line that it belongs to,
+    -1 for none; `values` are those of `metric` by row, NaN without one."""
+    fresh = np.array(assessment.ages, dtype=np.int16)
+    levels: dict[Scope, npt.NDArray[np.int16]] = {}
+    medians = np.full((lines, 1), np.nan)
+    for scope in (Scope.NODE, Scope.GPU, Scope.PORT):
+        bucket = buckets[scope]
+        owner, position = assessment.owners.get(scope, (np.arange(bucket.size), np.zeros(bucket.size, dtype=np.int64)))
+        known = (bucket >= 0) & (owner >= 0)
+        wide = int(position[known].max()) + 1 if known.any() else 1
+        worst = np.full((lines, wide), -1, dtype=np.int16)
+        # The age of a node is that of everything on it.
+        level = np.maximum(assessment.rows[scope][known].astype(np.int16), fresh[owner[known]])
+        np.maximum.at(worst, (bucket[known], position[known]), level)
+        levels[scope] = worst
+        if scope is metric.scope:
+            rows = np.flatnonzero(known & ~np.isnan(values) & (fresh[np.maximum(owner, 0)] == Level.NORMAL))
+            medians = np.full((lines, wide), np.nan)
+            where, middle = _medians(bucket[rows] * wide + position[rows], values[rows])
+            medians.reshape(-1)[where] = middle
+    return Summary(medians, levels)
+
+
+def _medians(keys: Buckets, values: Floats) -> tuple[Buckets, Floats]:
+    """Return the keys that there are, and the median of the values of each."""
+    if not keys.size:
+        return keys, values
+    order = np.lexsort((values, keys))
+    keys, values = keys[order], values[order]
+    starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
+    counts = np.diff(np.append(starts, keys.size))
+    return keys[starts], (values[starts + (counts - 1) // 2] + values[starts + counts // 2]) / 2
+
+
+def values_of(assessment: Assessment, metric: Metric) -> Floats:
+    """Return the values of a metric by row of its table, NaN where there is none."""
+    table = assessment.snapshot.tables[metric.scope]
+    column = table.index[metric.id]
+    return np.where(table.reasons[column] == Reason.PRESENT, table.values[column], np.nan)
