@@ -1,8 +1,8 @@
-"""The arrays of one scope and their pictures: what grows, what is copied, and what is only looked at.
+"""The arrays of one scope and their pictures: a picture shows the arrays themselves, and the first change behind it
+takes a copy of those that it changes.
 
-Two kinds of tables: rows that come in frames change all the time, and each picture is a copy. Rows of devices that come
-in parts are many and rest as a rule: a picture shows the arrays themselves, and the first change behind it takes a copy
-of those that it changes.
+Rows that come in frames change between any two pictures. Rows of devices that come in parts are many, and rest as a
+rule: what does not change is there once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stethoscope.analysis.pictures import Pictures
+from stethoscope.analysis.pictures import Spares
 from stethoscope.model.fleet import Table
 from stethoscope.model.metric import DEVICE_SCOPES, Reason, Scope
 
@@ -27,7 +27,6 @@ PICTURE_S = 2.0
 """Rows of devices that come in parts are pictured again after this time, unless all that came is asked for."""
 NEVER = -np.inf
 _SHOWN = ("values", "reasons", "totals", "total_reasons", "since_first", "first_at")
-_COUNTED = _SHOWN[2:]
 _FILL: Mapping[str, float] = {
     "values": np.nan, "reasons": int(Reason.WAITING), "totals": 0, "total_reasons": int(Reason.WAITING),
     "since_first": 0, "since": NEVER, "carry": 0, "first_at": np.nan,
@@ -49,16 +48,14 @@ class Arrays:
         self.counter_index = {metric: column for column, metric in enumerate(counters)}
         self.rows = 0
         self.dirty = True
-        """Values or reasons changed since the last picture, and ..."""
-        self.counted = True
-        """... so did totals."""
+        """Something changed since the last picture."""
         self.is_lean = scope in DEVICE_SCOPES
         """Its rows come in parts: pictures are rare, and cover rows that are not in use yet."""
         self._rows_changed = False
         """A row of the last picture stands for another device now."""
         self._blocks = blocks
         self._table: Table | None = None
-        self._pictures = Pictures(2)
+        self._spares = Spares(0 if self.is_lean else 2)
         self._shown: frozenset[str] = frozenset()
         """Arrays that a picture looks at."""
         self._version = 0
@@ -86,10 +83,10 @@ class Arrays:
         if needed > capacity:
             # Nodes of one kind have as many devices each: most fleets end at exactly what they need.
             expected = rows * self._blocks
-            more = capacity + capacity // 4 if capacity >= expected else min(2 * capacity, expected)
+            more = capacity + capacity // 4 if capacity >= expected else expected if capacity else expected // 8
             self._allocate(max(needed, more))
         self.rows = needed
-        self.dirty = self.counted = True
+        self.dirty = True
         return first
 
     def _allocate(self, capacity: int) -> None:
@@ -102,13 +99,11 @@ class Arrays:
             del former
         self._shown = frozenset()
 
-    def own(self, *names: str) -> bool:
-        """Let these arrays be changed: a picture keeps what it shows. Tell whether one of them is another one now."""
-        shown = self._shown.intersection(names)
-        for name in shown:
-            setattr(self, name, getattr(self, name).copy())
-        self._shown -= shown
-        return bool(shown)
+    def own(self, *names: str) -> None:
+        """Let these arrays be changed: a picture keeps what it shows."""
+        for name in self._shown.intersection(names):
+            setattr(self, name, self._spares.copy(name, getattr(self, name)))
+        self._shown = self._shown.difference(names)
 
     def widen(self) -> None:
         """Let totals have 64 bits."""
@@ -127,37 +122,29 @@ class Arrays:
             return
         for array, fill in zip(self.arrays(), _FILL.values(), strict=True):
             array[..., rows] = reason if array is self.reasons or array is self.total_reasons else fill
-        self.dirty = self.counted = True
+        self.dirty = True
         self._rows_changed |= min(rows) < self._pictured_rows
 
     def table(self, mono: float = np.inf, *, latest: bool = True) -> Table:
         """Return a picture of all rows that does not change any more; the last one when nothing changed, or when it is
         of rare rows, not old at `mono`, and need not be the `latest`."""
         former, rows = self._table, self.first_at.size if self.is_lean else self.rows
-        fits = former is not None and former.first_at.size == rows and not self._rows_changed
-        if former is not None and fits:
+        if former is not None and former.first_at.size == rows and not self._rows_changed:
             is_young = self.is_lean and not latest and 0 <= mono - self._pictured_mono < PICTURE_S
-            if is_young or not (self.dirty or self.counted):
+            if is_young or not self.dirty:
                 return former
-        counters = {} if former is None or not fits or self.counted else {n: getattr(former, n) for n in _COUNTED}
-        self._table = former = None
         self._version += 1
-        show = self._look if self.is_lean else self._copy
-        shown = {name: show(name, rows) if name not in counters else counters[name] for name in _SHOWN}
+        self._shown = frozenset(_SHOWN)
+        values, reasons, totals, total_reasons, since_first, first_at = (self._look(name, rows) for name in _SHOWN)
         self._table = Table(
-            self.scope, self.metrics, shown["values"], shown["reasons"], self.counters, shown["totals"],
-            shown["total_reasons"], shown["since_first"], shown["first_at"], self.index, self.counter_index,
-            self._version,
+            self.scope, self.metrics, values, reasons, self.counters, totals, total_reasons, since_first, first_at,
+            self.index, self.counter_index, self._version,
         )  # fmt: skip
-        self.dirty = self.counted = self._rows_changed = False
+        self.dirty = self._rows_changed = False
         self._pictured_mono, self._pictured_rows = mono, self.rows
         return self._table
 
-    def _copy(self, name: str, rows: int) -> npt.NDArray[Any]:
-        return self._pictures.take(name, getattr(self, name), rows)
-
     def _look(self, name: str, rows: int) -> npt.NDArray[Any]:
-        self._shown |= {name}
-        picture: npt.NDArray[Any] = getattr(self, name)[...]
+        picture: npt.NDArray[Any] = getattr(self, name)[..., :rows]
         picture.setflags(write=False)
         return picture

@@ -79,7 +79,7 @@ class Columns(Arrays):
         self.values[cells] = np.nan
         self.reasons[cells] = reason
         self.total_reasons[:, at] = reason
-        self.dirty = self.counted = True
+        self.dirty = True
 
     def await_parts(self, rows: slice) -> None:
         """Say that what comes in parts is on its way again where it could not be reached."""
@@ -91,7 +91,7 @@ class Columns(Arrays):
             if columns:
                 cells = grid_of(columns, np.arange(rows.start, rows.stop))
                 reasons[cells] = np.where(reasons[cells] == Reason.UNREACHABLE, Reason.WAITING, reasons[cells])
-        self.dirty = self.counted = True
+        self.dirty = True
 
     def began(self, first: int, count: int, wall: float) -> None:
         """Note when the first reading of rows came, where none came before."""
@@ -100,7 +100,7 @@ class Columns(Arrays):
         if new.any():
             self.own("first_at")
             self.first_at[rows][new] = wall
-            self.counted = True
+            self.dirty = True
 
     def restart(self, first: int, count: int, *, keep_totals: bool) -> None:
         """Let the next reading give no rate; without `keep_totals` it does not even tell what was counted since."""
@@ -153,7 +153,6 @@ class Columns(Arrays):
         if not group:
             counted |= bool(counters or full)
             changed |= bool(gauges)
-        self.counted |= counted
         self.dirty |= changed or counted
         return changed or counted, 0
 
@@ -166,10 +165,9 @@ class Columns(Arrays):
             # Indexing a view of the block with an array costs a third of indexing the table with a list and a slice.
             cells = np.array(flat, self.values.dtype).reshape(len(lists), -1)
             if kinds <= NUMBERS:
-                if self.is_lean:
-                    if (self.values[:, block][at] == cells).all() and not self.reasons[:, block][at].any():
-                        return False
-                    self.own("values", "reasons")
+                if self.is_lean and (self.values[:, block][at] == cells).all() and not self.reasons[:, block][at].any():
+                    return False
+                self.own("values", "reasons")
                 self.values[:, block][at], self.reasons[:, block][at] = cells, _PRESENT
             else:
                 self.own("values", "reasons")
@@ -203,5 +201,4 @@ class Columns(Arrays):
         self.reasons[cells] = _UNSUPPORTED
         if plan.silent_counters.size:
             self.total_reasons[grid_of(plan.silent_counters, rows)] = _UNSUPPORTED
-        self.counted |= self.is_lean
         return True

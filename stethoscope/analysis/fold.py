@@ -296,6 +296,7 @@ class FleetState:
         reason = Reason.UNREACHABLE if node.cut_off else kernel_log_reason(node.notes)
         if self._machine_checks is not None and node.seen_full:
             columns = self.tables[Scope.NODE]
+            columns.own("values", "reasons")
             count = max(node.machine_checks.values())
             columns.reasons[self._machine_checks, node.index] = reason
             columns.values[self._machine_checks, node.index] = count if reason is Reason.PRESENT else np.nan
@@ -305,12 +306,14 @@ class FleetState:
         columns = self.tables[Scope.GPU]
         rows = slice(node.gpu_first, node.gpu_first + len(node.gpus))
         counts = [node.xids.get(slot_of(gpu.pci), 0) if gpu.pci else 0 for gpu in node.gpus]
+        columns.own("values", "reasons")
         columns.reasons[self._xids, rows] = reason
         columns.values[self._xids, rows] = counts if reason is Reason.PRESENT else np.nan
         columns.dirty = True
 
     def _fill_console_columns(self, mono: float) -> None:
         columns = self.tables[Scope.NODE]
+        columns.own("values", "reasons")
         heard = ~np.isnan(self._frame_mono)
         if self._age is not None:
             columns.values[self._age] = np.maximum(mono - self._frame_mono, 0.0)

@@ -1,4 +1,4 @@
-"""Copies of columns that do not change any more, in memory that is used again once nobody looks at it."""
+"""Copies of arrays in memory that is used again once nobody looks at it any more."""
 
 from __future__ import annotations
 
@@ -17,29 +17,25 @@ _UNSEEN = 3
 """References to an array that only its list, a loop and the counting itself know of; a view of it is one more."""
 
 
-class Pictures:
-    """The last copies of the arrays of one table, by their names."""
+class Spares:
+    """The last arrays of one table, by their names."""
 
     def __init__(self, kept: int) -> None:
-        """Keep the memory of `kept` copies of each array for the next ones."""
+        """Know the last `kept` arrays of each name, and take the memory of those that nobody else knows."""
         self._kept = kept
         self._by_name: dict[str, deque[npt.NDArray[Any]]] = {}
 
-    def take(self, name: str, array: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:
-        """Return a read-only copy of the first `rows` rows, in the memory of an earlier one that nobody looks at any
-        more if there is one.
+    def copy(self, name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return a copy, in the memory of an earlier array if there is one that nobody looks at any more.
 
         Fresh memory for some megabytes costs several times what the copying does.
         """
-        pictures = self._by_name.setdefault(name, deque(maxlen=self._kept))
-        shape = (*array.shape[:-1], rows)
-        for picture in pictures:
-            if picture.shape == shape and getrefcount(picture) <= _UNSEEN:
-                picture.setflags(write=True)
+        spares = self._by_name.setdefault(name, deque(maxlen=self._kept))
+        for spare in spares:
+            if spare.shape == array.shape and getrefcount(spare) <= _UNSEEN:
                 break
         else:
-            picture = np.empty(shape, array.dtype)
-            pictures.append(picture)
-        np.copyto(picture, array[..., :rows])
-        picture.setflags(write=False)
-        return picture
+            spare = np.empty_like(array)
+            spares.append(spare)
+        np.copyto(spare, array)
+        return spare

@@ -43,6 +43,8 @@ def count_frame(
         np.copyto(table.since[span, block], mono, where=read)
         return False
     now = before.copy()
+    table.own("values", "reasons", "totals", "total_reasons", "since_first")
+    total_reasons, before = table.total_reasons[span, block], table.totals[span, block]
     if lists:
         flat = list(chain.from_iterable(lists))
         if order is None and set(map(type, flat)) == {int} and min(flat) >= 0:  # type: ignore[type-var, operator]
