@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import io
 import sys
@@ -73,7 +74,11 @@ def main() -> None:
     except StethoscopeError as error:
         say(f"stethoscope: {error}", err=True)
         sys.exit(error.exit_code)
-    except Exception:  # noqa: BLE001  any other is a defect of ours, and 1 would say "findings of P2"
+    except Exception as error:  # noqa: BLE001  any other is a defect of ours, and 1 would say "findings of P2"
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
+            # Files of our own are named: this is a full disk behind the standard output.
+            say(f"stethoscope: the output cannot be written: {error.strerror}", err=True)
+            sys.exit(EXIT_INTERNAL)
         import traceback
 
         traceback.print_exc()

@@ -45,20 +45,25 @@ def list_(as_json: bool, ascii_only: bool) -> int:
     if as_json:
         _print_json({"schema": "stethoscope.probe_list/1", "probes": [probe_json(probe) for probe in probes.values()]})
     else:
-        _print(list_rows(probes.values(), UNICODE), ascii_only=ascii_only)
+        cells = _width() if sys.stdout.isatty() else 10_000
+        _print(list_rows(probes.values(), UNICODE, cells), ascii_only=ascii_only)
     return EXIT_HEALTHY
 
 
 @command.command("show", context_settings=_HELP)
 @click.argument("probe_id", metavar="ID")
+@click.option("--script", "whole", is_flag=True, help="Print all that is sent to sh, byte for byte, and nothing else.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Print ASCII signs alone.")
-def show(probe_id: str, ascii_only: bool) -> int:
+def show(probe_id: str, whole: bool, ascii_only: bool) -> int:
     """Show what a probe tells, costs and runs."""
-    from stethoscope.collect.ondemand import about, commands_of
+    from stethoscope.collect.ondemand import about, commands_of, script
     from stethoscope.ui.present.probe import probe_rows
     from stethoscope.ui.present.spans import UNICODE
 
     probe = _probe(probe_id)
+    if whole:
+        click.echo(script(probe.id), nl=False)
+        return EXIT_HEALTHY
     _print(probe_rows(probe, commands_of(probe.id), about(probe.id), _width(), UNICODE), ascii_only=ascii_only)
     return EXIT_HEALTHY
 
@@ -102,6 +107,8 @@ def run(
         _print(preview_rows(result.preview, _width(), UNICODE), ascii_only=ascii_only)
     else:
         _print(run_rows(result, _width(), UNICODE), ascii_only=ascii_only)
+    if not force and any(step.refusal is not None and step.refusal.can_force for step in result.preview.steps):
+        click.echo("note: --force runs what is refused because a GPU is busy or a tool is stuck", err=True)
     return exit_code(result, dry_run=dry_run)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from stethoscope.collect.ondemand import WORD
-from stethoscope.errors import UsageError
+from stethoscope.errors import UsageError, did_you_mean
 from stethoscope.model import ids
 from stethoscope.model.metric import Missing, Scope
 
@@ -62,7 +62,8 @@ def aims_of(snapshot: FleetSnapshot, probe: OnDemand, places: Iterable[str]) -> 
             continue
         fitting = [aim for aim in known if aim.place == place] or _behind(node, probe, place, known)
         if not fitting:
-            raise UsageError(f"{probe.id} looks at one {_WORDS[probe.target]}, and {place} is none that is known")
+            near = did_you_mean(place, [aim.place for aim in known])
+            raise UsageError(f"{probe.id} looks at one {_WORDS[probe.target]}, and {place} is none that is known{near}")
         found.update(dict.fromkeys(fitting))
     return list(found)
 

@@ -219,7 +219,8 @@ class OnDemandRuns:
             )
 
         # A job may have begun since the preview was shown.
-        refused = self._refusal(self._snapshot(), probe, aim)
+        lasting = step.refusal if step.refusal is not None and not step.refusal.can_force else None
+        refused = lasting or self._refusal(self._snapshot(), probe, aim)
         if refused is not None and not (force and refused.can_force):
             return result(Status.REFUSED, refused.words)
         line, text = preview.line(step), ondemand.script(probe.id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stethoscope.errors import UsageError, did_you_mean
@@ -39,7 +39,7 @@ def places_of(texts: Iterable[str], known: Collection[str]) -> list[str]:
     (`gpu-[001-003]/ib/mlx5_3`), all of `known` where nothing is said; UsageError for a node that is not known."""
     places: list[str] = []
     for text in texts:
-        nodes, slash, device = text.partition("/")
+        nodes, slash, device = text.rstrip("/").partition("/")
         for name in ids.expand(nodes):
             if name not in known:
                 raise UsageError(f'no node is called "{name}" here{did_you_mean(name, known)}')
@@ -113,14 +113,32 @@ def _is_ready(node: Node, probe: OnDemand, seen: dict[str, float], now: float) -
 def _preview(
     session: Session, probe: OnDemand, places: Sequence[str], snapshot: FleetSnapshot, reached: Sequence[str]
 ) -> Preview:
-    """Return the preview, in which nodes that were not reached are steps that are refused."""
+    """Return the preview, in which nodes that were not reached or have nothing to look at are steps that are refused;
+    UsageError when none has."""
     there = [place for place in places if ids.node_of(place) in reached]
-    preview = session.ondemand.preview(probe.id, there) if there else preview_of(probe, ())
-    steps = {step.aim: step for step in preview.steps}
+    steps: dict[Aim, Step] = {}
+    try:
+        steps = _steps(session, probe, there)
+    except UsageError as error:
+        # Among many nodes one may well be without what the others have.
+        nothing = 0
+        for place in there:
+            try:
+                steps |= _steps(session, probe, [place])
+            except UsageError as one:
+                nothing += 1
+                aim = Aim(ids.node_of(place), (), place)
+                steps[aim] = Step(aim, sudo=False, refusal=Refusal(str(one)))
+        if nothing == len(there):
+            raise error from None
     for place in places:
         node = snapshot.node(ids.node_of(place))
         if node.name not in reached:
             aim = Aim(node.name, (), place)
             refused = refusal(snapshot, probe, aim) or Refusal("it has sent nothing yet")
             steps[aim] = Step(aim, sudo=False, refusal=refused)
-    return replace(preview, steps=tuple(steps.values()))
+    return preview_of(probe, tuple(steps.values()))
+
+
+def _steps(session: Session, probe: OnDemand, places: Sequence[str]) -> dict[Aim, Step]:
+    return {step.aim: step for step in session.ondemand.preview(probe.id, places).steps} if places else {}

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from stethoscope.collect.ondemand import script
 from stethoscope.specs.probes import load_manifest
+from tests.cli.terminals import in_terminal
 from tests.collect.fake_tools import path_with, tool
 from tests.collect.sshd import USER, Sshd, free_port
 from tests.probe.trees import Tree
@@ -83,6 +85,50 @@ def test_show_has_the_commands(tmp_path: Path) -> None:
     done = stethoscope(tmp_path, "probe", "show", "smartclt\x1b[2J")
     assert (done.returncode, done.stdout) == (64, "")
     assert "\x1b" not in done.stderr
+
+
+def test_a_narrow_terminal_gets_two_lines_a_probe(tmp_path: Path) -> None:
+    _, written = in_terminal(tmp_path, "probe", "list", columns=80)
+    lines = written.decode().replace("\r", "").splitlines()
+    assert max(map(len, lines)) < 80
+    assert "                    an adapter port, 3 s · harmless · better as root" in lines
+    _, written = in_terminal(tmp_path, "probe", "list", columns=200)
+    assert len(written.decode().splitlines()) == len(load_manifest().ondemand)
+
+
+def test_show_prints_what_is_sent_byte_for_byte(tmp_path: Path) -> None:
+    done = stethoscope(tmp_path, "probe", "show", "mlxlink", "--script")
+    assert (done.returncode, done.stdout) == (0, script("mlxlink"))
+
+
+def test_one_node_without_the_device_costs_the_others_nothing(tmp_path: Path, fleet: Path, bin_: Path) -> None:
+    log = tmp_path / "asked"
+    tool(bin_, "mlxlink", MLXLINK.format(log=log))
+    options = ("--fleet", str(fleet), "--ssh-config", "none", "--json")
+    wanted = ("--on", "gpu-001/ib/mlx5_0/", "--on", "gpu-002/ib/mlx5_99")
+    done = stethoscope(tmp_path, "probe", "run", "mlxlink", *options, *wanted)
+    assert done.returncode == 1, done
+    said = [(one["place"], one["status"], one["words"]) for one in json.loads(done.stdout)["results"]]
+    assert said == [
+        ("gpu-001/ib/mlx5_0", "ok", ""),
+        (
+            "gpu-002/ib/mlx5_99",
+            "refused",
+            "mlxlink looks at one adapter port, and gpu-002/ib/mlx5_99 is none that is known; "
+            'did you mean "gpu-002/ib/mlx5_2"?',
+        ),
+    ]
+    assert log.read_text().splitlines() == ["asked -d mlx5_0 -p 1 -m -c"]
+
+
+def test_a_full_disk_is_said_in_one_line(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "stethoscope", "probe", "show", "mlxlink"],
+            cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 70
+    assert done.stderr == "stethoscope: the output cannot be written: No space left on device\n"
 
 
 def test_devices_of_some_nodes_and_nothing_else(tmp_path: Path, fleet: Path, sshd: Sshd, bin_: Path) -> None:

@@ -47,19 +47,23 @@ def cost(probe: OnDemand, dot: str = "·") -> str:
     return f" {dot} ".join(part for part in parts if part)
 
 
-def list_rows(probes: Iterable[OnDemand], glyphs: Glyphs) -> list[Row]:
-    """Return a line for each probe: its id, what it is, what it looks at, what it costs."""
+def list_rows(probes: Iterable[OnDemand], glyphs: Glyphs, cells: int = 10_000) -> list[Row]:
+    """Return a line for each probe: its id, what it is, what it looks at, what it costs; two where one is too long."""
     probes = list(probes)
     wide = max((len(probe.id) for probe in probes), default=0)
     title = max((len(probe.title) for probe in probes), default=0)
-    return [
-        (
-            Span(f" {probe.id:{wide}}  ", Tone.STRONG),
-            Span(f"{probe.title:{title}}  "),
-            Span(f"{aimed(probe)}, {cost(probe, glyphs.dot)}", Tone.QUIET),
-        )
-        for probe in probes
-    ]
+    costs = [f"{aimed(probe)}, {cost(probe, glyphs.dot)}" for probe in probes]
+    fits = wide + title + 5 + max(map(len, costs), default=0) <= cells
+    rows: list[Row] = []
+    for probe, words in zip(probes, costs, strict=True):
+        name = Span(f" {probe.id:{wide}}  ", Tone.STRONG)
+        if fits:
+            rows.append((name, Span(f"{probe.title:{title}}  "), Span(words, Tone.QUIET)))
+        else:
+            rows.append((name, Span(probe.title)))
+            lines = wrap(words, max(20, cells - wide - 3))
+            rows += [(Span(" " * (wide + 3)), Span(line, Tone.QUIET)) for line in lines]
+    return rows
 
 
 def aimed(probe: OnDemand) -> str:
@@ -108,7 +112,8 @@ def preview_rows(preview: Preview, cells: int, glyphs: Glyphs) -> list[Row]:
         rows += [(Span(f"{' ' * _INDENT}{line}"),) for line in lines]
         if len(going) > 1:
             rows.append((Span(f"{' ' * _INDENT}and {len(going) - 1} more, each with its own arguments", Tone.QUIET),))
-        rows.append((Span(f"{' ' * _INDENT}sha256 of the script {preview.sha256}", Tone.QUIET),))
+        lines = wrap(f"sha256 of the script {preview.sha256}", max(20, cells - _INDENT))
+        rows += [(Span(f"{' ' * _INDENT}{line}", Tone.QUIET),) for line in lines]
     return rows
 
 
