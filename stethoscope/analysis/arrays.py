@@ -51,6 +51,8 @@ class Arrays:
         """Something changed since the last picture."""
         self.is_lean = scope in DEVICE_SCOPES
         """Its rows come in parts: pictures are rare, and cover rows that are not in use yet."""
+        self.marks = 0
+        """Grows when rows are changed by something else than values of theirs."""
         self._rows_changed = False
         """A row of the last picture stands for another device now."""
         self._blocks = blocks
@@ -123,6 +125,7 @@ class Arrays:
         for array, fill in zip(self.arrays(), _FILL.values(), strict=True):
             array[..., rows] = reason if array is self.reasons or array is self.total_reasons else fill
         self.dirty = True
+        self.marks += 1
         self._rows_changed |= min(rows) < self._pictured_rows
 
     def table(self, mono: float = np.inf, *, latest: bool = True) -> Table:

@@ -80,6 +80,7 @@ class Columns(Arrays):
         self.reasons[cells] = reason
         self.total_reasons[:, at] = reason
         self.dirty = True
+        self.marks += 1
 
     def await_parts(self, rows: slice) -> None:
         """Say that what comes in parts is on its way again where it could not be reached."""
@@ -92,6 +93,7 @@ class Columns(Arrays):
                 cells = grid_of(columns, np.arange(rows.start, rows.stop))
                 reasons[cells] = np.where(reasons[cells] == Reason.UNREACHABLE, Reason.WAITING, reasons[cells])
         self.dirty = True
+        self.marks += 1
 
     def began(self, first: int, count: int, wall: float) -> None:
         """Note when the first reading of rows came, where none came before."""
@@ -104,6 +106,7 @@ class Columns(Arrays):
 
     def restart(self, first: int, count: int, *, keep_totals: bool) -> None:
         """Let the next reading give no rate; without `keep_totals` it does not even tell what was counted since."""
+        self.marks += 1
         block = self.since[:, first : first + count]
         block[block > NEVER] = np.nan
         if not keep_totals:
@@ -190,6 +193,7 @@ class Columns(Arrays):
     def lack(self, rows: npt.NDArray[np.intp], group: str) -> bool:
         """Take that a line names every value of its group which the node can give, and none at all of `rows`. Tell
         whether that is new."""
+        self.marks += 1
         return self._lack(rows, self._groups[group].plan(()))
 
     def _lack(self, rows: npt.NDArray[np.intp], plan: Plan) -> bool:

@@ -8,6 +8,7 @@ model.metric.WIRE_REASONS, and every number fits 64 bits.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence, Sized
 
     from stethoscope.model.wire import Cell, GpuIdentity, Message, PortIdentity
+
+    Links = dict[str, list[list[Cell]]]
 
 MAX_LINE = 4 * 1024 * 1024
 """Bytes of one line."""
@@ -55,6 +58,23 @@ _RUN_STATUS = frozenset({"ok", "absent", "timeout", "hung"})
 _LINE_STRUCTURE = str.maketrans("", "", "\n\t")
 
 
+_PART_BEGINS = b'{"t":"part",'
+_MOST_SHARED = 16_384
+"""Characters of lists of links that are remembered, ..."""
+_SHARED_LISTS = 64
+"""... and of how many nodes: links without errors look alike on every node of a kind."""
+
+
+class _Part(wire.Part, tag_field="t", tag="part", gc=False, kw_only=True):
+    """A part whose lists of links are not read yet."""
+
+    links: msgspec.Raw = msgspec.Raw(b"{}")  # type: ignore[assignment]
+
+
+_part_decoder = msgspec.json.Decoder(_Part)
+_links_decoder = msgspec.json.Decoder(dict[str, list[list[wire.Cell]]])
+
+
 class ParseError(ValueError):
     """A line that is not a message of a probe; says, in cleaned words, what is wrong with it."""
 
@@ -64,7 +84,7 @@ def parse(raw: bytes) -> Message:
     if len(raw) > MAX_LINE:
         raise ParseError(f"a line of {len(raw):,} bytes")
     try:
-        message = shstream.decode(raw) if raw[:1] == b"@" else wire.decode(raw)
+        message = shstream.decode(raw) if raw[:1] == b"@" else _decode(raw)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise ParseError(clean(str(error), 200)) from None
     if not (0 <= message.seq < 2**63 and 0 <= message.mono < _LATEST and 0 <= message.wall < _LATEST):
@@ -87,9 +107,44 @@ def parse(raw: bytes) -> Message:
             _check_result(message)
         case wire.Part():
             _check_part(message)
+            if message.links and not raw.startswith(_PART_BEGINS):
+                message.links = _checked_links(message.links)
         case wire.Bye():
             message.why = clean(message.why, _NOTE_LIMIT)
     return message
+
+
+def _decode(raw: bytes) -> Message:
+    if not raw.startswith(_PART_BEGINS):
+        return wire.decode(raw)
+    part = _part_decoder.decode(raw)
+    return wire.Part(
+        seq=part.seq, mono=part.mono, wall=part.wall, name=part.name, s=part.s, same=part.same, gpu=part.gpu,
+        links=_links(bytes(part.links)), apps=part.apps, words=part.words, files=part.files, failed=part.failed,
+        ran=part.ran,
+    )  # fmt: skip
+
+
+def _links(raw: bytes) -> Links:
+    return _shared_links(raw) if len(raw) <= _MOST_SHARED else _checked_links(_links_decoder.decode(raw))
+
+
+@lru_cache(maxsize=_SHARED_LISTS)
+def _shared_links(raw: bytes) -> Links:
+    """Return the lists of links, the same for the same text: nobody changes them."""
+    return _checked_links(_links_decoder.decode(raw))
+
+
+def _checked_links(links: Links) -> Links:
+    _check_names(links, "links")
+    if any(len(rows) > MAX_GPUS for rows in links.values()):
+        raise ParseError("values of too many GPUs")
+    rows = list(chain.from_iterable(links.values()))
+    if any(len(row) > MAX_LINKS for row in rows):
+        raise ParseError("too many NVLinks of one GPU")
+    if _check_numbers(list(chain.from_iterable(rows))):
+        return {metric: [[_word(cell) for cell in row] for row in rows] for metric, rows in links.items()}
+    return links
 
 
 def _check_cells(message: wire.Full | wire.Delta) -> None:
@@ -217,8 +272,8 @@ def _check_part(part: wire.Part) -> None:
         part.files = {clean(path, _PATH_LIMIT): text for path, text in part.files.items()}
     part.failed = {clean(path, _PATH_LIMIT): _why(word) for path, word in part.failed.items()}
     part.ran = {clean(name, _PATH_LIMIT): _ran(ran) for name, ran in part.ran.items()}
-    if part.gpu or part.links:
-        _check_lists(part)
+    if part.gpu:
+        _check_gpus(part)
     part.apps = [_app(app) for app in part.apps]
     part.words = {clean(key, _WORD_LIMIT): _words(value) for key, value in part.words.items()}
 
@@ -247,18 +302,12 @@ def _ran(ran: wire.Ran) -> wire.Ran:
     return wire.Ran(ran.status if ran.status in _RUN_STATUS else _ERROR, ran.exit, _text(ran.out), _text(ran.err))
 
 
-def _check_lists(part: wire.Part) -> None:
+def _check_gpus(part: wire.Part) -> None:
     _check_names(part.gpu, "gpu")
-    _check_names(part.links, "links")
-    if any(len(row) > MAX_GPUS for row in part.gpu.values()) or any(len(row) > MAX_GPUS for row in part.links.values()):
+    if any(len(row) > MAX_GPUS for row in part.gpu.values()):
         raise ParseError("values of too many GPUs")
-    links = list(chain.from_iterable(part.links.values()))
-    if any(len(row) > MAX_LINKS for row in links):
-        raise ParseError("too many NVLinks of one GPU")
-    cells = list(chain(chain.from_iterable(part.gpu.values()), chain.from_iterable(links)))
-    if _check_numbers(cells):
+    if _check_numbers(list(chain.from_iterable(part.gpu.values()))):
         part.gpu = {metric: [_word(cell) for cell in row] for metric, row in part.gpu.items()}
-        part.links = {metric: [[_word(cell) for cell in row] for row in rows] for metric, rows in part.links.items()}
 
 
 def _app(app: list[Cell]) -> list[Cell]:

@@ -27,11 +27,25 @@ def read(part: wire.Part) -> Facts:
         part.name,
         node={"zombie_gpu_holders": len(stuck)},
         gpu={metric: _filled(row) for metric, row in part.gpu.items()},
-        devices={Scope.NVLINK: _links(part)} if part.links else {},
+        devices={Scope.NVLINK: _shared(part)} if part.links else {},
         words=words,
         gpu_words=gpu_words,
         processes=processes,
     )
+
+
+_MOST_SHARED = 64
+_shared_links: dict[int, tuple[object, Devices]] = {}
+"""What was read of lists that many nodes share (parse.stream), by the identity of these, with them."""
+
+
+def _shared(part: wire.Part) -> Devices:
+    known = _shared_links.get(id(part.links))
+    if known is None:
+        if len(_shared_links) >= _MOST_SHARED:
+            _shared_links.clear()
+        known = _shared_links[id(part.links)] = part.links, _links(part)
+    return known[1]
 
 
 def _links(part: wire.Part) -> Devices:
