@@ -185,22 +185,29 @@ people() {
 # found is said again for a while.
 tasks() {
   case $((round % 4))$last in
-  [123]*"@tasks many$end_of_line"*)
-    printf '@tasks many\n%s\n' "${last##*"@tasks many$end_of_line"}"
+  [123]*"@tasks many"*)
+    printf '@tasks many%s\n' "${last##*"@tasks many"}"
     return
     ;;
   esac
   set -- proc/[0-9]*/stat
   if [ $# -gt 1000 ]; then echo "@tasks many"; else echo @tasks; fi
-  found=$(grep -o -h -E -e '^[0-9]+ \(.*\) [DZ] [0-9]+ ' -- "$@" /dev/null)
+  found=$(grep -h -e ') [DZ] ' -- "$@" /dev/null)
   set --
   IFS=$end_of_line
   set -f
   for line in $found; do
+    rest=${line##*") "}
+    case $rest in
     # What the kernel itself started is nobody's.
-    case $line in *") "[DZ]" 2 ") continue ;; esac
+    [DZ]" 2 "*) continue ;;
+    [DZ]" "*) ;;
+    *) continue ;;
+    esac
     [ $# -lt 500 ] || break
-    echo "$line"
+    parent=${rest#? }
+    # What changes all the time stands behind the parent.
+    echo "${line%"$rest"}${rest%% *} ${parent%% *}"
     set -- "$@" "proc/${line%% *}"
   done
   unset IFS

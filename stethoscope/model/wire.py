@@ -18,6 +18,7 @@ it, and whose blocks `parse.shstream` makes the same messages of.
 The console writes control lines to the probe's standard input, also JSON: {"do":"tick","s":5.0}, {"do":"full"},
 {"do":"watch","groups":[{"name":"disks","s":30,"read":[["/proc/diskstats",""]],"run":[]}]}, {"do":"stop"}. The first
 `watch` line has the groups `packed` together with the probe's later parts (collect.watchlist makes it).
+The probe in sh gets {"do":"watch","bytes":15000} instead, and a script of so many bytes behind it (collect.shell).
 """
 
 from __future__ import annotations

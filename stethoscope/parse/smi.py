@@ -175,7 +175,7 @@ def rare(fields: str, known: str, rows: wire.Ran | None, apps: wire.Ran | None) 
     places = {cells.get("uuid", ""): position for position, gpu in enumerate(indexes) if (cells := parsed.get(gpu))}
     if indexes:
         found.apps = _apps(apps, places)
-        word = _word_of(apps) or (missing if not parsed else "")
+        word = _word_of(apps) if parsed else missing
         count = Counter(app[0] for app in found.apps)
         found.gpu["gpu_process_count"] = [word or count[place] for place in range(len(indexes))]
     for name, metric in columns:

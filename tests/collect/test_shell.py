@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stethoscope.clock import SystemClock
-from stethoscope.collect import payload, shell
+from stethoscope.collect import payload, shell, watchlist
 from stethoscope.collect.local import LocalSource
 from stethoscope.collect.program import Program
 from stethoscope.collect.ssh import SshSource
@@ -66,6 +66,20 @@ async def test_every_login_shell_falls_back_to_sh(login: str, sshds: Callable[..
     assert len(fulls[-1].gpus) == 8
     assert fulls[-1].gpu["gpu_sm_clock"] == [1980] * 8
     assert wait_for(lambda: not server.commands(), 2)
+
+
+async def test_what_is_read_rarely_comes_behind_the_first_frame(sshd: Sshd) -> None:
+    told = Program(without_python, payload.payload, watchlist.watch_line, shell.watch_line)
+    async with running(SshSource(sshd.fleet("n1"), CLOCK, program=told, ssh_config="none")) as watcher:
+        await watcher.live("n1")
+
+        def parts() -> dict[str, wire.Part]:
+            messages = [parse(frame.raw) for frame in watcher.frames["n1"]]
+            return {message.name: message for message in messages if isinstance(message, wire.Part)}
+
+        await watcher.until(lambda: "smart" in parts())
+        assert parts()["identity"].files["/proc/version"].startswith("Linux version ")
+    assert wait_for(lambda: not sshd.commands(), 3)
 
 
 async def test_a_frame_is_sent_when_asked_for(sshd: Sshd) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import getpass
 import os
 import signal
+import subprocess
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from stethoscope import paths
 from stethoscope.collect import shell, shgroups, watchlist
 from stethoscope.model import wire
 from stethoscope.model.facts import GpuProcess
@@ -240,6 +242,32 @@ def test_what_did_not_change_is_said_to_be_the_same(name: str, begin: Begin, tre
     rarely.part("a", lambda part: part.same)
     rarely.probe.send(b'{"do":"full"}')
     assert rarely.part("a", lambda part: not part.same, 2).files == {"/proc/a": "2\n"}
+
+
+def test_where_there_are_many_processes_they_are_looked_at_every_fourth_time(begin: Begin, tree: Tree) -> None:
+    for pid in range(1000, 2100):
+        tree.put(f"proc/{pid}/stat", f"{pid} (x) S 1 {pid} 0\n")
+    tree.put("proc/77/stat", "77 (x) Z 1 77 0\n")
+    rarely = begin(group("host", ("/proc", "tasks"), ("/proc/a", "")))
+    assert rarely.part("host").files["tasks"].startswith("77\tZ\t1\t")
+    (tree.root / "proc/77/stat").unlink()
+    tree.put("proc/a", "1\n")
+    part = rarely.part("host", lambda part: "/proc/a" in part.files)
+    assert part.files["tasks"].startswith("77\tZ\t1\t")
+    part = rarely.part("host", lambda part: not part.same)
+    assert part.files["tasks"] == ""
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_root_is_asked_for_only_where_it_is_needed(name: str) -> None:
+    script = shell.compact(paths.bundled("probes").joinpath("watch.sh").read_text())
+    script += '\nsudo() { :; }\nsudo=\nuse_sudo\necho "<$sudo>"'
+    program = [needs.tool(SHELLS[name][0]), *SHELLS[name][1:], "-c", script]
+    said = subprocess.run(program, check=True, capture_output=True, text=True).stdout
+    assert said == ("<>\n" if os.getuid() == 0 else "<sudo -n>\n")
+    if os.getuid() == 0:
+        said = subprocess.run(program, check=True, capture_output=True, text=True, user=65534).stdout
+        assert said == "<sudo -n>\n"
 
 
 @pytest.mark.parametrize("name", SHELLS)
