@@ -12,7 +12,7 @@ from stethoscope.model.metric import WIRE_REASONS, Reason
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stethoscope.model.facts import Devices, Facts, GpuProcess, Task
+    from stethoscope.model.facts import Facts, GpuProcess, Task
     from stethoscope.model.fleet import PartAge
     from stethoscope.model.frame import Frame
     from stethoscope.model.metric import Scope
@@ -38,8 +38,8 @@ class Block:
     """Those that the last part named, as it named them, and ..."""
     order: tuple[int, ...] = ()
     """... the position of each in `names`."""
-    found: Devices | None = None
-    """What the last part said of them, when all of it was taken, and ..."""
+    found: int = 0
+    """Number of what the last part said of them (`Parts`), when all of it was taken, and ..."""
     marks: int = 0
     """... what `Arrays.marks` was then."""
 

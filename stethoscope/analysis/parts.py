@@ -36,6 +36,8 @@ _EVERY_S = (1.0, 86_400.0)
 """An interval beyond these is not one: it is taken for the nearest of them."""
 _MOST_GROUPS = 32
 """Groups that are remembered of one node; the manifest has ten."""
+_MOST_NUMBERED = 256
+"""Lists of links that are known again."""
 _MOST_SHARED = 65_536
 """Names and words that nodes share: nodes of one kind have the same."""
 
@@ -48,6 +50,8 @@ class Parts:
         self._tables = tables
         self._place = place
         self._shared: dict[tuple[object, ...], Any] = {}
+        self._numbers: dict[int, tuple[int, Devices]] = {}
+        self._last_number = 0
 
     def take(self, node: NodeState, frame: Frame, mono: float, facts: Facts, every_s: float) -> bool:
         """Take one part; `mono` is the node's clock at its reading. Return False when it tells nothing: it means that
@@ -114,7 +118,8 @@ class Parts:
     ) -> int:
         found = facts.devices.get(scope, _NOTHING)
         known = node.blocks.get(scope)
-        if known is not None and known.found is found and known.marks == columns.marks:
+        number = self._number(scope, found)
+        if number and known is not None and known.found == number and known.marks == columns.marks:
             # Many nodes say the same of their devices time and again, and then share what is read of it.
             if columns.put(known.first, len(known.names), None, {}, mono, full=False, complete=True, group=facts.group)[
                 0
@@ -122,7 +127,6 @@ class Parts:
                 derive(columns, known.first, len(known.names))
             self._mark_gone(node, scope, columns, known)
             return 0
-        said = found
         if found.whole:
             found = _bounded(found, most_of(scope))
             self._list(node, scope, columns, found.names)
@@ -144,7 +148,7 @@ class Parts:
         derive(columns, block.first, count)
         self._mark_gone(node, scope, columns, block)
         if found.whole:
-            block.found, block.marks = None if dropped else said, columns.marks
+            block.found, block.marks = 0 if dropped else number, columns.marks
             columns.began(block.first, count, frame.received_wall)
             for group in [*node.early]:
                 if scope in node.early[group][2].devices:
@@ -202,6 +206,19 @@ class Parts:
             every = node.told.values()
             whole = {device: words for one in every for device, words in one.about.items()}
             node.about = self._share(("all", *[one.said for one in every]), whole)
+
+    def _number(self, scope: Scope, found: Devices) -> int:
+        """Return the number of what is said of links, the same for the same object; 0 for other devices, of which no
+        two nodes say the same."""
+        if scope is not Scope.NVLINK or not found.whole:
+            return 0
+        numbered = self._numbers.get(id(found))
+        if numbered is None:
+            if len(self._numbers) >= _MOST_NUMBERED:
+                self._numbers.clear()
+            self._last_number += 1
+            numbered = self._numbers[id(found)] = self._last_number, found
+        return numbered[0]
 
     def _share(self, key: tuple[object, ...], value: Any) -> Any:
         """Return the value of that key which another node has, if one has it, else this one."""
