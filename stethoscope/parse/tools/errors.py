@@ -8,7 +8,9 @@ from stethoscope.model.report import ToolError
 from stethoscope.text import clean
 
 _TELLS: tuple[tuple[str, str], ...] = (
-    (r"\bcommand not found\b|: not found\s*$|is not installed", "not_installed"),
+    (r"\bcommand not found\b|: not found[ \t]{0,8}$|is not installed", "not_installed"),
+    (r"(?:Befehl|Kommando) nicht gefunden|commande introuvable|orden no encontrada|未找到命令|コマンドが見つかりません",
+     "not_installed"),
     (r"couldn't communicate with the NVIDIA driver|Driver Not Loaded|driver is not loaded", "driver"),
     (r"Driver/library version mismatch|couldn't find libnvidia-ml|NVML Shared Library Not Found", "driver"),
     (r"Failed to initialize NVML: Insufficient Permissions", "permission"),
@@ -18,24 +20,30 @@ _TELLS: tuple[tuple[str, str], ...] = (
     (r"Fatal error:\s+No devices|Did not detect devices|Unable to find the Infiniband/RoCE device", "no_device"),
     (r"Failed to get IB devices list|Failed to open NETLINK_RDMA", "no_device"),
     (r"is ib_umad module loaded|can't open UMAD port|Failed to open \(null\) port", "no_device"),
-    (r"_do_madrpc failed|mad_rpc.* failed|Query SA failed|query_path failed", "no_answer"),
+    (r"_do_madrpc failed|mad_rpc.{0,120} failed|Query SA failed|query_path failed", "no_answer"),
     (r"No such device|No such file or directory|does not exist|Unable to detect device type", "no_device"),
     (r"Permission denied|Operation not permitted|must be root|requires root|[Rr]oot privileges", "permission"),
-    (r"a password is required|a terminal is required|sudo: .*(not allowed|may not run)", "permission"),
+    (r"a password is required|a terminal is required|sudo: .{0,200}(?:not allowed|may not run)", "permission"),
+    (r"Keine Berechtigung|Permission non accordée|Permiso denegado|权限不够|許可がありません", "permission"),
+    (r"Datei oder Verzeichnis nicht gefunden|Aucun fichier ou dossier|No existe el (?:fichero|archivo)"
+     r"|没有那个文件或目录|そのようなファイルやディレクトリはありません", "no_device"),
     (r"Connection timed out|[Tt]imed out|Connection refused|Unable to establish|Unable to connect", "no_answer"),
     (r"Operation not supported|not supported by|Function not implemented", "no_device"),
-    (r"is not a valid field to query|unrecognized option|invalid option|Unknown option|[Ii]nvalid combination",
-     "refused"),
+    (r"is not a valid field to query|unrecogni[sz]ed option|[Ii]nvalid option|[Uu]nknown option"
+     r"|[Ii]nvalid combination|ERROR: Option|Please run 'nvidia-smi -h'"
+     r"|Option .{1,40} is not recogni[sz]ed", "refused"),
 )  # fmt: skip
 _COMPILED = tuple((re.compile(pattern, re.MULTILINE), reason) for pattern, reason in _TELLS)
 _NOT_INSTALLED, _NOT_RUNNABLE = 127, 126
 _SAID = 200
+_LINE, _LINES = 1000, 100
+"""A tool says what is wrong in a short line, among the first or the last ones: the rest is not searched."""
 
 
 def without_values(text: str, *, exit: int = 0, err: str = "", tool: str) -> ToolError:  # noqa: A002  the shell's word
     """Return why an output of `tool` in which no value was found has none: what it printed tells, else its exit status;
     text that the tool never prints is `not_this_tool`."""
-    said = (text.strip() + "\n" + err.strip()).strip()
+    said = "\n".join([*_searched(text), *_searched(err)])
     for pattern, reason in _COMPILED:
         match = pattern.search(said)
         if match is not None:
@@ -51,3 +59,11 @@ def without_values(text: str, *, exit: int = 0, err: str = "", tool: str) -> Too
         return ToolError("empty", f"{tool} printed nothing" + (f" and ended with status {exit}" if exit else ""))
     first = clean(said.splitlines()[0].strip(), 80)
     return ToolError("not_this_tool", f'this is not what {tool} prints: "{first}"')
+
+
+def _searched(text: str) -> list[str]:
+    """Return the lines in which an error can stand, none of them long."""
+    lines = text.strip().split("\n")
+    if len(lines) > 2 * _LINES:
+        lines = lines[:_LINES] + lines[-_LINES:]
+    return [line[:_LINE] for line in lines if line]

@@ -48,6 +48,7 @@ _WORDS = {"state", "physical_state", "speed", "width", "fec", "loopback_mode", "
 _SILENT = {"enabled_link_speed", "supported_cable_speed", "amber_version", "mft_version", "tool_information"}
 _DARK_DB = 3.0
 """A lane that receives half the light of its neighbours in the same module is not like them."""
+_LANES = 16
 _NO_ERRORS = 1e-250
 """A rate of `15E-255` is the tool's way to write that there was no error."""
 
@@ -100,9 +101,9 @@ def _items(name: str, unit: str, said: list[str] | str) -> list[Item]:
             said, low, high = bounds[1], float(bounds[2]), float(bounds[3])
         if name in _WORDS:
             return [Item("", name, values.missing(said) or said)]
-        parts = said.split(",")
+        parts = said.split(",", _LANES)[:_LANES]
     else:
-        parts = said
+        parts = said[:_LANES]
     numbers = [_number(part.strip()) for part in parts]
     places = [f"lane/{lane}" for lane in range(len(parts))] if len(parts) > 1 else [""]
     return [

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 
 from stethoscope.model.metric import Missing, Reason
-from stethoscope.model.report import Item, Report, Value
+from stethoscope.model.report import Item, Report, ToolError, Value
 from stethoscope.parse.pci import normal_pci
 from stethoscope.parse.tools import values
 from stethoscope.parse.tools.errors import without_values
@@ -56,9 +56,18 @@ SWITCHES = {
     "gpu_persistence_mode", "gpu_mig_mode", "gpu_ecc_mode", "gpu_sram_threshold_exceeded", "gpu_retired_pages_pending",
     "gpu_row_remap_pending", "gpu_row_remap_failure",
 }  # fmt: skip
+_UNITS = {"gpu_temp": "C", "gpu_temp_margin": "C", "gpu_mem_temp": "C"}
+"""Of values whose column names none."""
+_EACH = {"pid", "used_gpu_memory", "gpu_bus_id", "gpu_uuid", "retired_pages.address", "retired_pages.cause"}
+"""Columns of a list with several rows a GPU; any other query repeats a GPU only because it was asked again."""
+_ROWS = 20_000
 _TEXTS = {
     "uuid", "gpu_uuid", "name", "gpu_name", "serial", "gpu_serial", "timestamp", "driver_version", "vbios_version",
-    "pci.bus_id", "gpu_bus_id", "process_name", "pstate", "kmd_version", "inforom.img", "inforom.oem", "inforom.ecc",
+    "pci.bus_id", "gpu_bus_id", "gpu_bus_id_ex", "process_name", "hostname", "inforom.image", "gsp.version",
+    "fabric.cliqueId", "fabric.clusterUuid", "platform.chassis_serial_number", "platform.gpu_fabric_guid",
+    "platform.slot_number", "platform.tray_index", "platform.host_id", "platform.module_id", "pci.baseClass",
+    "pci.subClass", "retired_pages.address", "retired_pages.timestamp", "retired_pages.cause", "board_part_number",
+    "pstate", "kmd_version", "inforom.img", "inforom.oem", "inforom.ecc",
     "inforom.pwr", "pci.bus", "pci.device", "pci.domain", "pci.device_id", "pci.sub_device_id", "compute_cap",
 }  # fmt: skip
 
@@ -69,11 +78,15 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
     header = next((number for number, line in enumerate(lines) if _columns(line)), None)
     if header is None:
         raise without_values(text, exit=exit, err=err, tool="nvidia-smi --query")
-    columns = _columns(lines[header])
-    items: list[Item] = []
+    columns: list[tuple[str, str]] = []
+    rows: dict[str, list[Item]] = {}
     remarks: list[str] = []
     seen: Counter[str] = Counter()
-    for position, line in enumerate(lines[header + 1 :]):
+    for position, line in enumerate(lines[header:]):
+        if again := _columns(line):
+            columns, seen, first = again, Counter[str](), position + 1
+            listed = any(name in _EACH for name, _ in columns)
+            continue
         cells = [cell.strip() for cell in line.split(", ")]
         if len(cells) != len(columns):
             cells = [cell.strip() for cell in line.split(",")]
@@ -82,14 +95,17 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
             remarks.append(line.strip())
             continue
         row = dict(zip([name for name, _ in columns], cells, strict=True))
-        where = _where(row, position)
+        where = _where(row, position - first)
         if "pid" in row and row["pid"].isdigit():
             where = f"{where}/process/{row['pid']}"
         seen[where] += 1
-        if seen[where] > 1:
+        if seen[where] > 1 and listed:
             where = f"{where}/{seen[where]}"
-        items += [Item(where, *_cell(name, unit, row[name])) for name, unit in columns]
-    return Report(TOOL, tuple(items), tuple(remarks))
+        # Asked again and again, a GPU is as its last row says.
+        rows[where] = [Item(where, *_cell(name, unit, row[name])) for name, unit in columns]
+        if len(rows) > _ROWS:
+            raise ToolError("not_this_tool", f"nvidia-smi --query prints no more than {_ROWS:,} rows")
+    return Report(TOOL, tuple(item for items in rows.values() for item in items), tuple(remarks))
 
 
 def _columns(line: str) -> list[tuple[str, str]]:
@@ -118,12 +134,12 @@ def _cell(name: str, unit: str, text: str) -> tuple[str, Value, str]:
     metric = METRICS.get(name, name)
     if metric in SWITCHES:
         return metric, values.switch(text), ""
-    if metric == "gpu_clocks_event_reasons" or text.startswith("0x"):
-        return metric, values.hexadecimal(text), "bits" if metric == "gpu_clocks_event_reasons" else ""
     if name in _TEXTS:
         return metric, values.missing(text) or text, ""
+    if metric == "gpu_clocks_event_reasons" or text.startswith("0x"):
+        return metric, values.hexadecimal(text), "bits" if metric == "gpu_clocks_event_reasons" else ""
     value, own = values.quantity(text)
     if isinstance(value, str) and (unit or metric != name):
         # Where a number belongs, words are not one: `[GPU requires reset]` has a reason, anything else is an error.
         value = value if metric in ("gpu_recovery_action", "fabric_state", "fabric_status") else Missing(Reason.ERROR)
-    return metric, value, own or unit
+    return metric, value, own or unit or _UNITS.get(metric, "")

@@ -27,6 +27,7 @@ _MONITOR = {
 def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  the shell's word
     """Return what the lines say; of a monitor's rounds the last; raises ToolError for an output without any."""
     items: dict[tuple[str, str], Item] = {}
+    rounds: dict[tuple[str, str], list[str]] = {}
     gpu, columns, units = "", list[str](), list[str]()
     for line in text.split("\n"):
         if (match := _GPU.fullmatch(line)) is not None:
@@ -40,13 +41,18 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
         elif line.startswith("# "):
             words = line[2:].split()
             if words[:1] == ["gpu"]:
-                columns, units = words, []
+                items.update(_monitored(rounds, columns, units))
+                columns, units, rounds = words, [], {}
             elif columns:
                 units = words
             found = []
         else:
-            found = _monitor(line.split(), columns, units)
+            words = line.split(None, len(columns) - 1) if columns else []
+            if words and len(words) == len(columns) and words[0].isdigit():
+                rounds[words[0], words[1] if "pid" in columns else ""] = words
+            continue
         items.update({(item.where, item.name): item for item in found})
+    items.update(_monitored(rounds, columns, units))
     if not items:
         # A monitor with no process to show prints its head alone, which is an answer.
         if columns:
@@ -61,11 +67,15 @@ def _version_name(label: str) -> str:
             "cuda_umd": "cuda_version"}.get(name, f"{name}_version")  # fmt: skip
 
 
-def _monitor(words: list[str], columns: list[str], units: list[str]) -> list[Item]:
-    if not columns or len(words) < len(columns) or not words[0].isdigit():
-        return []
-    cells = [*words[: len(columns) - 1], " ".join(words[len(columns) - 1 :])]
-    row = dict(zip(columns, cells, strict=True))
+def _monitored(
+    rounds: dict[tuple[str, str], list[str]], columns: list[str], units: list[str]
+) -> dict[tuple[str, str], Item]:
+    """Return the values of the last round of each GPU or process."""
+    return {(item.where, item.name): item for cells in rounds.values() for item in _monitor(cells, columns, units)}
+
+
+def _monitor(cells: list[str], columns: list[str], units: list[str]) -> list[Item]:
+    row = dict(zip(columns, [cell.strip() for cell in cells], strict=True))
     where = f"gpu/{row['gpu']}"
     if "pid" in row:
         if not row["pid"].isdigit():

@@ -25,7 +25,9 @@ _COUNTERS = {
     "effective_errors": "nvlink_effective_errors",
     "symbol_errors": "nvlink_symbol_errors",
 }
-_NONE = re.compile(r"all links are inactive|not supported for Devices in MIG mode", re.IGNORECASE)
+_NONE = re.compile(
+    r"all links are inactive|not supported for Devices in MIG mode|does not (?:have or )?support NVLink", re.IGNORECASE
+)
 
 
 def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  the shell's word
@@ -49,8 +51,10 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
             items.append(found)
         elif _NONE.search(line):
             # Either no bridge is plugged in, which is how such a board is sold, or every link is down.
-            remarks.append(f"{gpu}: {line.strip()}")
-            items.append(Item(gpu, "nvlink_active_count", _no_links(line)))
+            count = _no_links(line)
+            if count == 0:
+                remarks.append(f"{gpu}: {line.strip()}")
+            items.append(Item(gpu, "nvlink_active_count", count, "links"))
         else:
             unknown[line.strip()[:60]] = None
     if not items:
@@ -61,7 +65,7 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
 
 
 def _no_links(line: str) -> int | Missing:
-    return Missing(Reason.UNSUPPORTED) if "MIG" in line else 0
+    return Missing(Reason.UNSUPPORTED) if "support" in line.lower() else 0
 
 
 def _link(gpu: str, line: str) -> Item | None:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from stethoscope.model.metric import Missing
+from stethoscope.model.metric import Missing, Reason
 from stethoscope.model.report import Item, Report, ToolError, Value
 from stethoscope.parse.pci import normal_pci
 from stethoscope.parse.tools import values
@@ -24,8 +23,9 @@ TOOL = "nvidia_smi_q"
 MAX_TEXT = 8 * 1024 * 1024
 _Leaves = dict[str, str]
 
-_GPU = re.compile(r"GPU\s+([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])\s*", re.ASCII)
-_PAIR = re.compile(r"(\s*)(\S.*?)\s*:(?: (.*))?", re.ASCII)
+_GPU = re.compile(r"\s{0,16}GPU\s{1,8}([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])\s{0,200}", re.ASCII)
+_GPUS, _DEPTH = 1024, 16
+"""More GPUs than any machine has, and elements in each other than any output."""
 _HEAD = {"driver_version": "driver_version", "cuda_version": "cuda_version", "attached_gpus": "gpu_count",
          "kmd_version": "driver_version", "cuda_umd_version": "cuda_version"}  # fmt: skip
 _REASONS = re.compile(r"clocks_(?:event|throttle)_reasons/(?:.*/)?(?:clocks_(?:event|throttle)_reason_)?(\w+)")
@@ -37,20 +37,39 @@ _BAD_STATES = {
     "gpu_row_remap_failure": "critical", "gpu_row_remap_pending": "warning", "gpu_retired_pages_pending": "warning",
     "gpu_sram_threshold_exceeded": "critical", "gpu_unrepairable_memory": "critical", "reset_required": "critical",
     "gpu_channel_repair_pending": "warning", "gpu_tpc_repair_pending": "warning",
+    "drain_and_reset_recommended": "warning",
 }  # fmt: skip
 """What the driver itself calls a state that needs an action, when it is 1."""
+_GOOD_WORDS = {
+    "gpu_recovery_action": ("critical", {"none"}),
+    "fabric_state": ("critical", {"completed", "not started", "not supported"}),
+    "fabric_status": ("critical", {"success"}),
+    "fabric_health_summary": ("critical", {"healthy"}),
+    "fabric_health_bandwidth": ("warning", {"full"}),
+    **{f"fabric_health_{name}": ("warning", {"false", "none"}) for name in
+       ("route_recovery_in_progress", "route_unhealthy", "access_timeout_recovery", "incorrect_configuration")},
+    "fabric_health_partition_assigned": ("warning", {"true"}),
+}  # fmt: skip
+"""Words of a state that needs nothing; every other word of it has the level."""
+_SLICES = {
+    "gpu_instance_id": ("gpu_instance", ""), "compute_instance_id": ("compute_instance", ""),
+    "device_attributes/shared/multiprocessor_count": ("multiprocessors", ""),
+    "fb_memory_usage/total": ("gpu_fb_total", "MiB"), "fb_memory_usage/used": ("gpu_fb_used", "MiB"),
+    "shared_fb_memory_usage/total": ("gpu_fb_total", "MiB"), "shared_fb_memory_usage/used": ("gpu_fb_used", "MiB"),
+    "ecc_error_count/volatile_count/sram_uncorrectable": ("gpu_ecc_uncorr_volatile_sram", "errors"),
+    "ecc_errors/volatile/sram_uncorrectable": ("gpu_ecc_uncorr_volatile_sram", "errors"),
+}  # fmt: skip
+"""What is read of a MIG device; its memory is that of its GPU instance, which several of them may share."""
+_PRINTED = frozenset({"C", "W", "MHz", "MiB", "%", "KB/s", "us", "mV"})
+"""Units that every driver prints behind the number: where it is not there, the line is cut off."""
 
 
 def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  the shell's word
     """Return every value in the output; raises ToolError for one without any."""
     if len(text) > MAX_TEXT:
         raise ToolError("not_this_tool", f"nvidia-smi -q printed {len(text):,} characters")
-    start = text.find("<?xml")
-    if start < 0:
-        start = text.find("<nvidia_smi_log")
-    if start < 0:
-        start = text.find("<gpu ") if text.lstrip().startswith("<") else -1
-    head, gpus = _from_xml(text[start:]) if start >= 0 else _from_text(text)
+    document = _document(text)
+    head, gpus = _from_xml(document) if document else _from_text(text)
     if not gpus:
         if head.get("attached_gpus", "").strip() == "0":
             raise ToolError("no_device", "nvidia-smi lists no GPU")
@@ -64,6 +83,19 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
         items += processes
         unknown.update(dict.fromkeys(path for path in leaves if _is_unknown(path)))
     return Report(TOOL, tuple(items), tuple(remarks), tuple(unknown))
+
+
+def _document(text: str) -> str:
+    """Return the XML in a text that may hold a prompt before it and several outputs: the last one that is whole."""
+    for opening, closing in (("<nvidia_smi_log", "</nvidia_smi_log>"), ("<gpu ", "</gpu>")):
+        start = text.find(opening)
+        if start >= 0 and (opening != "<gpu " or text.lstrip().startswith("<")):
+            end = text.rfind(closing)
+            last = text.rfind(opening, 0, end) if end >= 0 else -1
+            if opening != "<gpu " and last >= 0:
+                return text[last : end + len(closing)]
+            return text[start:]
+    return ""
 
 
 def _head_value(name: str, text: str) -> Value:
@@ -82,8 +114,6 @@ _Gpu = tuple[str, _Leaves, list[Item]]
 
 
 def _from_xml(text: str) -> tuple[_Leaves, list[_Gpu]]:
-    if "<!ENTITY" in text:
-        raise ToolError("not_this_tool", "nvidia-smi -q -x does not define entities")
     try:
         root = ET.fromstring(text)  # noqa: S314  no entities can be defined
     except ET.ParseError as error:
@@ -92,6 +122,8 @@ def _from_xml(text: str) -> tuple[_Leaves, list[_Gpu]]:
         raise ToolError(reason, f"the output of nvidia-smi -q -x {words}: {error}") from None
     head = {values.name_of(child.tag): (child.text or "").strip() for child in root if not len(child)}
     gpus = [root] if root.tag == "gpu" else root.findall("gpu")
+    if len(gpus) > _GPUS:
+        raise ToolError("not_this_tool", "this lists more GPUs than a machine has")
     return head, [_xml_gpu(gpu) for gpu in gpus]
 
 
@@ -99,6 +131,8 @@ def _xml_gpu(gpu: ET.Element) -> _Gpu:
     leaves: _Leaves = {}
 
     def walk(element: ET.Element, path: str) -> None:
+        if path.count("/") > _DEPTH:
+            return
         for child in element:
             if child.tag in ("processes", "supported_clocks", "accounted_processes"):
                 continue
@@ -129,21 +163,25 @@ def _xml_gpu(gpu: ET.Element) -> _Gpu:
 
 def _from_text(text: str) -> tuple[_Leaves, list[_Gpu]]:
     head: _Leaves = {}
-    gpus: list[_Gpu] = []
+    gpus: dict[str, _Gpu] = {}
+    gpu: _Gpu = ("", {}, [])
     block: list[str] | None = None
     for line in text.split("\n"):
         start = _GPU.fullmatch(line)
         if start is not None:
             block = []
-            gpus.append((normal_pci(start[1]), {}, []))
+            found: _Gpu = (normal_pci(start[1]), {}, [])
+            gpus[found[0]] = gpu = found  # With -l the output repeats: the last one says how it is now.
+            if len(gpus) > _GPUS:
+                raise ToolError("not_this_tool", "this lists more GPUs than a machine has")
             continue
         if block is None:
-            pair = _PAIR.fullmatch(line)
+            pair = values.pair(line)
             if pair is not None:
-                head.setdefault(values.name_of(pair[2]), (pair[3] or "").strip())
+                head.setdefault(values.name_of(pair[0]), pair[1])
             continue
-        _text_line(line, block, gpus[-1])
-    return head, gpus
+        _text_line(line, block, gpu)
+    return head, list(gpus.values())
 
 
 def _text_line(line: str, stack: list[str], gpu: _Gpu) -> None:
@@ -154,21 +192,21 @@ def _text_line(line: str, stack: list[str], gpu: _Gpu) -> None:
     indent = len(line) - len(line.lstrip())
     while stack and len(stack[-1]) - len(stack[-1].lstrip()) >= indent:
         stack.pop()
-    pair = _PAIR.fullmatch(line.rstrip())
-    label = pair[2] if pair is not None else line.strip()
+    pair = values.pair(line)
+    label = pair[0] if pair is not None else line.strip()
     stack.append(" " * indent + label)
     if pair is None:
         return
     names = [values.name_of(entry) for entry in stack]
     if names[0] == "processes":
-        _text_process(names, (pair[3] or "").strip(), address, processes)
+        _text_process(names, pair[1], address, processes)
         return
     path = "/".join(names)
     if names[0] == "mig_device":
         if names[-1] == "index":
-            leaves["mig_devices/index"] = (pair[3] or "").strip()
+            leaves["mig_devices/index"] = pair[1]
         path = f"mig_devices/mig_device/{leaves.get('mig_devices/index', '')}/" + "/".join(names[1:])
-    leaves.setdefault(path, (pair[3] or "").strip())
+    leaves.setdefault(path, pair[1])
 
 
 def _text_process(names: list[str], value: str, address: str, processes: list[Item]) -> None:
@@ -210,9 +248,11 @@ def _gpu(address: str, leaves: _Leaves, remarks: list[str]) -> Iterator[Item]:
         if value == 1 and field.name in _BAD_STATES:
             level = _BAD_STATES[field.name]
             remarks.append(f"{address}: {field.name.removeprefix('gpu_').replace('_', ' ')}")
-        elif field.name == "gpu_recovery_action" and isinstance(value, str) and value != "None":
-            level = "critical"
-            remarks.append(f"{address}: recovery action {value}")
+        elif field.name in _GOOD_WORDS and isinstance(value, str):
+            bad, good = _GOOD_WORDS[field.name]
+            if value.lower() not in good:
+                level = bad
+                remarks.append(f"{address}: {field.name.removeprefix('gpu_').replace('_', ' ')} {value}")
         elif field.name == "gpu_row_remap_banks_none" and isinstance(value, int) and value > 0:
             level = "warning"
         yield Item(address, field.name, value, field.unit, level)
@@ -222,17 +262,12 @@ def _gpu(address: str, leaves: _Leaves, remarks: list[str]) -> Iterator[Item]:
     lost = [path for path, text in leaves.items() if text.strip("[]").lower() == "gpu is lost"]
     if lost:
         remarks.append(f"{address}: GPU is lost")
-    slices: dict[str, _Leaves] = defaultdict(dict)
     for path, text in leaves.items():
         if path.startswith("mig_devices/mig_device/"):
-            _, _, index, rest = path.split("/", 3)
-            slices[index][rest] = text
-    for index, entries in slices.items():
-        for shared in ("", "shared_"):
-            for leaf, name in (("total", "gpu_fb_total"), ("used", "gpu_fb_used")):
-                path = f"{shared}fb_memory_usage/{leaf}"
-                if path in entries:
-                    yield Item(f"{address}/mig/{index}", name, values.only_number(entries[path]), "MiB")
+            index, _, rest = path.removeprefix("mig_devices/mig_device/").partition("/")
+            if rest in _SLICES:
+                name, unit = _SLICES[rest]
+                yield Item(f"{address}/mig/{index}", name, values.only_number(text), unit)
 
 
 def _value(field: Field, leaves: _Leaves) -> Value | None:
@@ -247,7 +282,7 @@ def _value(field: Field, leaves: _Leaves) -> Value | None:
     if field.kind == "switch":
         found = [values.switch(text) for text in texts]
         return next((value for value in found if not isinstance(value, Missing)), found[0])
-    numbers = [_number(text) for text in texts]
+    numbers = [_number(text, field.unit) for text in texts]
     if field.parts:
         return values.total(numbers)
     return next((value for value in numbers if not isinstance(value, Missing)), numbers[0])
@@ -261,9 +296,14 @@ def _word(field: Field, texts: list[str]) -> Value:
     return values.missing(texts[0]) or texts[0]
 
 
-def _number(text: str) -> float | int | Missing:
+def _number(text: str, unit: str) -> float | int | Missing:
     width = re.fullmatch(r"(\d{1,3})x", text, re.ASCII)
-    return int(width[1]) if width is not None else values.only_number(text)
+    if width is not None:
+        return int(width[1])
+    value, printed = values.quantity(text)
+    if isinstance(value, str) or (unit in _PRINTED and printed != unit and not isinstance(value, Missing)):
+        return Missing(Reason.ERROR)
+    return value
 
 
 def _reasons(leaves: _Leaves) -> int | Missing | None:

@@ -23,6 +23,7 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
     items: list[Item] = []
     unknown: dict[str, None] = {}
     columns: list[str] = []
+    rows = 0
     names = {match[1]: match[2] for line in text.split("\n") if (match := _NIC.fullmatch(line)) is not None}
     for raw in text.split("\n"):
         line = _COLOUR.sub("", raw)
@@ -32,9 +33,13 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
         if not columns:
             columns = _columns(words)
         elif _DEVICE.fullmatch(words[0]) and len(words) > len(columns):
-            items += _row(words, columns, names)
+            rows += 1
+            items += _row(words, columns, names, _cells(line, len(columns)))
         else:
             unknown[line.strip()[:60]] = None
+    if rows:
+        # A GPU that is alone has no path to anything, which is an answer.
+        items.insert(0, Item("", "devices", rows))
     if not items:
         raise without_values(text, exit=exit, err=err, tool="nvidia-smi topo")
     return Report(TOOL, tuple(items), (), tuple(unknown))
@@ -49,7 +54,14 @@ def _columns(words: list[str]) -> list[str]:
     return found
 
 
-def _row(words: list[str], columns: list[str], names: dict[str, str]) -> list[Item]:
+def _cells(line: str, paths: int) -> list[str]:
+    """Return what stands behind the paths: the cells are parted by tabs, and one may be empty."""
+    if "\t" in line:
+        return [cell.strip() for cell in line.split("\t")[paths + 1 :]]
+    return line.split()[paths + 1 :]
+
+
+def _row(words: list[str], columns: list[str], names: dict[str, str], rest: list[str]) -> list[Item]:
     device = words[0]
     where = _place(device, names)
     items = [
@@ -58,15 +70,15 @@ def _row(words: list[str], columns: list[str], names: dict[str, str]) -> list[It
         if word != "X"
     ]
     bonds = [
-        int(item.value[2:]) for item in items if isinstance(item.value, str) and re.fullmatch(r"NV\d+", item.value)
+        int(item.value[2:]) for item in items if isinstance(item.value, str) and re.fullmatch(r"NV\d{1,3}", item.value)
     ]
     if bonds:
         items.append(Item(where, "nvlink_bonded", max(bonds), "links"))
-    rest = words[len(columns) + 1 :]
-    if device.startswith("GPU") and rest and _CPUS.fullmatch(rest[0]):
-        items.append(Item(where, "cpu_affinity", rest[0]))
-        if len(rest) > 1:
-            items.append(Item(where, "numa_affinity", values.missing(rest[1]) or rest[1]))
+    if device.startswith("GPU") and rest and (_CPUS.fullmatch(rest[0]) or not rest[0]):
+        near = [rest[0], "".join(rest[1:2]), next((cell for cell in reversed(rest[2:]) if cell), "")]
+        for name, cell in zip(("cpu_affinity", "numa_affinity", "gpu_numa_id"), near, strict=True):
+            if cell:
+                items.append(Item(where, name, values.missing(cell) or cell))
     return items
 
 

@@ -106,3 +106,14 @@ def switch(text: str) -> int | Missing:
 def name_of(label: str) -> str:
     """Return a label as a name: `GPU T.Limit Temp` is gpu_t_limit_temp, `bank(s)` bank_s."""
     return re.sub(r"[^a-z0-9]+", "_", label.strip().lower()).strip("_")
+
+
+def pair(line: str) -> tuple[str, str] | None:
+    """Return label and value of `   Label      : value`, parted by the first colon with a space or nothing behind it;
+    None for a line without a label."""
+    line = line.strip()
+    place = line.find(": ")
+    if place < 0:
+        place = len(line) - 1 if line.endswith(":") else 0
+    label = line[:place].rstrip()
+    return (label, line[place + 1 :].strip()) if label else None
