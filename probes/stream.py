@@ -263,12 +263,6 @@ class Probe:
                     self.rare.tell("full")
             elif verb == "watch":
                 self.watch(message)
-            elif verb == "run":
-                number, name = message.get("id"), message.get("probe")
-                if type(number) is int and abs(number) < 2**53 and isinstance(name, str):
-                    plain = name[:200].encode("ascii", "replace").decode("ascii")
-                    result = {"id": int(number), "probe": plain, "status": "unknown_probe"}
-                    self.put("result", time.monotonic(), time.time(), result)
             elif verb == "stop":
                 self.put("bye", time.monotonic(), time.time(), {"why": "stop"})
                 self.end()

@@ -91,7 +91,7 @@ class FleetState:
             case wire.Event():
                 node.follows(message.seq)
                 self._event(node, frame, message)
-            case wire.Result() | wire.Bye():
+            case wire.Other() | wire.Bye():
                 node.follows(message.seq)
         if node.seen_full and not node.complete:
             self._ask(node)

@@ -140,25 +140,29 @@ class Event(Line, tag_field="t", tag="event", omit_defaults=True, gc=False, kw_o
     level: int | None = None
 
 
-class Result(Line, tag_field="t", tag="result", omit_defaults=True, gc=False, kw_only=True):
-    """What an on-demand probe gave; `status` is ok, failed, timeout or unknown_probe."""
-
-    id: int
-    probe: str
-    status: str
-    text: str = ""
-    exit: int | None = None
-
-
 class Bye(Line, tag_field="t", tag="bye", omit_defaults=True, gc=False, kw_only=True):
     """The last line of an orderly end."""
 
     why: str = ""
 
 
-Message = Hello | Full | Delta | Part | Event | Result | Bye
+class Other(Line, gc=False):
+    """A line of a kind that is not known here, from another version of the probe: it has its place in the sequence, and
+    says nothing."""
 
-_decoder = msgspec.json.Decoder(Message)
+
+Known = Hello | Full | Delta | Part | Event | Bye
+Message = Known | Other
+
+
+class _Kind(Line, gc=False):
+    t: str
+
+
+KINDS = frozenset({"hello", "full", "delta", "part", "event", "bye"})
+
+_decoder = msgspec.json.Decoder(Known)
+_kind = msgspec.json.Decoder(_Kind)
 _encoder = msgspec.json.Encoder()
 
 
@@ -179,7 +183,13 @@ def unpack(packed: str) -> list[dict[str, Any]]:
 
 def decode(raw: bytes) -> Message:
     """Return the message on one line; raises msgspec.DecodeError (or its ValidationError) when it is not one."""
-    return _decoder.decode(raw)
+    try:
+        return _decoder.decode(raw)
+    except msgspec.ValidationError:
+        line = _kind.decode(raw)
+        if line.t in KINDS:
+            raise
+        return Other(line.seq, line.mono, line.wall)
 
 
 def encode(message: Message) -> bytes:

@@ -34,8 +34,6 @@ MAX_PORTS = 64
 MAX_METRICS = 512
 """Metrics of one scope in one line."""
 MAX_NOTES = 64
-MAX_RESULT = 1024 * 1024
-"""Characters of a tool's output."""
 MAX_LINKS = 64
 """NVLinks of one GPU."""
 MAX_FILES = 4096
@@ -103,8 +101,6 @@ def parse(raw: bytes) -> Message:
             _check_event(message)
         case wire.Hello():
             _check_hello(message)
-        case wire.Result():
-            _check_result(message)
         case wire.Part():
             _check_part(message)
             if message.links and not raw.startswith(_PART_BEGINS):
@@ -237,15 +233,6 @@ def _check_hello(hello: wire.Hello) -> None:
     hello.boot_id = clean(hello.boot_id, _WORD_LIMIT)
     if not (0 <= hello.pid < 2**32 and 0 <= hello.tick_s < 86_400):
         raise ParseError("a process id or tick out of range")
-
-
-def _check_result(result: wire.Result) -> None:
-    result.probe = clean(result.probe, _WORD_LIMIT)
-    result.status = clean(result.status, _WORD_LIMIT)
-    lines = result.text[:MAX_RESULT].split("\n")
-    result.text = "\n".join(clean(line) for line in lines)[:MAX_RESULT]
-    if not (-(2**63) <= result.id < 2**63) or (result.exit is not None and not -(2**31) <= result.exit < 2**31):
-        raise ParseError("a result number out of range")
 
 
 def _check_part(part: wire.Part) -> None:

@@ -39,8 +39,6 @@ _GOLDEN = 0.618034
 class _Control(msgspec.Struct):
     do: str
     s: float = 0.0
-    id: int = 0
-    probe: str = ""
     groups: tuple[Order, ...] = ()
     packed: str = ""
     """The groups, and the parts of the probe that a real node needs for them."""
@@ -209,8 +207,6 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
             speaker.repeat_parts()
         elif order.do == "watch":
             speaker.watch(_groups(order))
-        elif order.do == "run":
-            self._write(speaker.result(order.id, order.probe))
         elif order.do == "stop":
             self._write(speaker.bye("stop"))
             self._end(0)

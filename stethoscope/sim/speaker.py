@@ -109,14 +109,6 @@ class Speaker:
                 lines.append(self._line(wire.Part(**self._stamp(readings.t_s), **fields)))
         return lines
 
-    def result(self, number: int, probe: str) -> bytes:
-        """Return what an on-demand probe gives on this node."""
-        text = self._twin.probe_text(self._node, probe)
-        stamp = self._stamp(self._twin.t_s)
-        if text is None:
-            return self._line(wire.Result(**stamp, id=number, probe=probe, status="unknown_probe"))
-        return self._line(wire.Result(**stamp, id=number, probe=probe, status="ok", text=text, exit=0))
-
     def bye(self, why: str) -> bytes:
         """Return the last line."""
         return self._line(wire.Bye(**self._stamp(self._twin.t_s), why=why))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import get_args
 
 import msgspec
 import pytest
@@ -25,7 +26,6 @@ def test_the_form_on_the_wire() -> None:
         wire.Full(seq=1, mono=1.0, wall=2.0, gpus=[wire.GpuIdentity(0)], node={"load1": 2**64 - 1}),
         wire.Delta(seq=2, mono=1.0, wall=2.0, notes={}),
         wire.Event(seq=3, mono=1.0, wall=2.0, source="kernel", text="line", at=1.5, level=3),
-        wire.Result(seq=4, mono=1.0, wall=2.0, id=1, probe="mlxlink", status="ok", exit=0),
         wire.Bye(seq=5, mono=1.0, wall=2.0, why="asked to"),
     ],
 )
@@ -35,6 +35,15 @@ def test_what_was_written_is_read(message: wire.Message) -> None:
 
 def test_fields_of_a_newer_probe_are_passed_over() -> None:
     assert wire.decode(b'{"t":"bye","seq":1,"mono":1,"wall":2,"mood":"fine"}') == wire.Bye(seq=1, mono=1.0, wall=2.0)
+
+
+def test_a_line_of_another_kind_keeps_its_place_and_says_nothing() -> None:
+    old = b'{"t":"result","seq":4,"mono":1.5,"wall":2.5,"id":1,"probe":"mlxlink","status":"ok","text":"light"}'
+    assert wire.decode(old) == wire.Other(4, 1.5, 2.5)
+
+
+def test_every_kind_is_known() -> None:
+    assert {one.__struct_config__.tag for one in get_args(wire.Known)} == wire.KINDS
 
 
 def test_what_is_not_a_message() -> None:

@@ -128,6 +128,17 @@ def test_a_broken_line_costs_only_itself(raw: bytes, clock: FixedClock) -> None:
     assert session.lost_lines == 0
 
 
+def test_a_line_of_a_kind_that_is_no_more_is_no_broken_line_and_leaves_no_gap(clock: FixedClock) -> None:
+    session = Session(Played(), catalogue(), clock)
+    session.on_frame(line(3.0))
+    old = b'{"t":"result","seq":1,"mono":11.0,"wall":1.0,"id":1,"probe":"mlxlink","status":"ok","text":"light"}'
+    session.on_frame(Frame("n1", 0.0, 0.0, old))
+    session.on_frame(line(4.0, seq=2))
+    node = session.snapshot(latest=True).node("n1")
+    assert (node.bad_lines, session.lost_lines) == (0, 0)
+    assert load(session.snapshot(latest=True)) == 4.0
+
+
 def test_a_defect_costs_one_line_and_is_counted(clock: FixedClock) -> None:
     session = Session(Played(), catalogue(), clock)
     session.on_frame(line(3.0, node="nobody"))
