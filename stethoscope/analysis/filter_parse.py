@@ -18,7 +18,7 @@ from stethoscope.analysis.filter_tree import (
     node_set,
     scope_word,
 )
-from stethoscope.analysis.filter_values import VALUE_WORDS, bare, fits_field, names, read_name, test_of
+from stethoscope.analysis.filter_values import NEW, TOTAL, VALUE_WORDS, bare, fits_field, names, read_name, test_of
 from stethoscope.analysis.filter_words import COMPARING, LONGEST, OPEN, SIGN, FilterError, Token, tokens
 from stethoscope.errors import UsageError, did_you_mean
 from stethoscope.model.fields import FIELDS, QUANTIFIERS, SCOPE_WORDS
@@ -194,6 +194,9 @@ class _Parser:
         sign = self._take()
         subject = read_name(name, self._names)
         if subject is None:
+            base, _, which = name.rpartition(".")
+            if which in (TOTAL, NEW) and base in self._names:
+                raise FilterError(f".{which} is for counters, and {base} is none", word.start, word.end)
             near = did_you_mean(name, [*FIELDS, *self._names])
             raise FilterError(f'unknown name "{word.text}"{near}', word.start, word.end)
         value = self._peek()
@@ -227,7 +230,7 @@ class _Parser:
         known = VALUE_WORDS.get(name)
         if known and sign.text not in ("~", "!~") and not set("*?") & set(value.text):
             word_said = bare(value.text)
-            if word_said not in known:
+            if word_said not in map(bare, known):
                 near = did_you_mean(word_said, known) or f"; known: {' '.join(known[:8])}"
                 raise FilterError(f'{name} is never "{value.text}"{near}', value.start, value.end)
         if name == "host" and sign.text in ("=", "!="):

@@ -109,10 +109,9 @@ class Sight:
     def _without(self, scope: Scope, unknown: int) -> Verdicts:
         """Return the verdict of a node without rows of `scope`: false where it is known to have no such device."""
         result = np.full(self.nodes, FALSE, dtype=np.int8)
-        first, count = self._spans(scope)
         nodes = self.snapshot.nodes
-        for index in np.flatnonzero(count == 0):
-            if not _has_no(nodes[index], scope, bool(first[index] >= 0)):
+        for index in np.flatnonzero(self._spans(scope)[1] == 0).tolist():
+            if not _has_none(nodes[index], scope):
                 result[index] = unknown
         return result
 
@@ -175,9 +174,8 @@ def certain(flags: Flags) -> Verdicts:
     return np.where(flags, np.int8(TRUE), np.int8(FALSE))
 
 
-def _has_no(node: Node, scope: Scope, has_rows: bool) -> bool:
+def _has_none(node: Node, scope: Scope) -> bool:
+    """Tell whether a node without rows is known to have no device of `scope`."""
     if scope in DEVICE_SCOPES:
         return scope in node.devices
-    if node.frame_mono is None:
-        return False
-    return has_rows or scope is not Scope.GPU or node.notes.get("nvml", "") in _NO_GPUS
+    return node.frame_mono is not None and (scope is not Scope.GPU or node.notes.get("nvml", "") in _NO_GPUS)

@@ -22,7 +22,7 @@ _OWN: dict[str, dict[str, float]] = {
 }
 _BEFORE = {"lanes": "x", "generation": "gen"}
 """Signs that people write before the number."""
-_NUMBER = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|0x[0-9a-f]+)(.*)", re.IGNORECASE | re.DOTALL)
+_NUMBER = re.compile(r"(0x[0-9a-f]+|[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)(.*)", re.IGNORECASE | re.DOTALL)
 
 
 def quantity(text: str, unit: str) -> float | None:
@@ -67,7 +67,7 @@ def factor_of(suffix: str, unit: str) -> float | None:
 
 
 def _size(suffix: str, unit: str) -> float | None:
-    match = _BYTES.fullmatch(suffix)
+    match = _BYTES.fullmatch("" if suffix.lower() == unit else suffix)
     if match is None:
         return None
     # 70G of memory are GiB, as everything about memory is shown; who writes GB means 10^9.

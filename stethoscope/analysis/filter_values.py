@@ -39,7 +39,7 @@ def state_word(text: str) -> str:
 
 VALUE_WORDS: dict[str, tuple[str, ...]] = {
     "state": tuple(dict.fromkeys([*STATE_WORDS, *(state_word(state.value) for state in (*LinkState, *Standing))])),
-    "severity": tuple(severity.value.lower() for severity in Severity),
+    "severity": tuple(severity.value for severity in Severity),
 }
 """Fields that have no other words than these."""
 _FIELD_SCOPES: dict[str, tuple[Scope, ...]] = {

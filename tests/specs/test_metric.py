@@ -102,6 +102,9 @@ def test_the_nearest_definition_wins_and_stays_in_its_place(tmp_path: Path, conf
         (GAUGE + ", bitmask: true, words: {3: x}", "the words of a bitmask name single bits: 0x1, 0x2, 0x4 ..."),
         (GAUGE + ", group: gpu", GROUP),
         (GAUGE + ", tier: slow", GROUP),
+        (GAUGE + ", alias: host", 'the alias "host" is a word of filters'),
+        (GAUGE + ", alias: gpu_temp", 'the alias "gpu_temp" is the id of a metric'),
+        (GAUGE + ", alias: a-b", "an alias is made of small letters, digits and _, and begins with a letter"),
         (COUNTER, "a counter needs rate_unit, the unit of what is shown"),
         (COUNTER + ", rate_unit: /s, rate_scale: 0", "rate_scale is above 0"),
         (COUNTER + ", rate_unit: /s, bits: 65", "bits is 1 to 64"),
@@ -114,6 +117,25 @@ def test_contradictions_are_told(entry: str, message: str, config: Path) -> None
         load_catalogue()
     assert caught.value.message == f"gpu_temp: {message}"
     assert caught.value.where.startswith(f"{config / 'metrics.yaml'}:3:")
+
+
+def test_an_alias_is_of_one_metric(config: Path) -> None:
+    write(config, GAUGE + ", alias: hot", GAUGE.replace("gpu_temp", "mine") + ", alias: hot")
+    with pytest.raises(DataError, match='mine: the alias "hot" is that of gpu_temp'):
+        load_catalogue()
+
+
+def test_a_word_of_filters_is_no_id(config: Path) -> None:
+    write(config, GAUGE.replace("gpu_temp", "state"))
+    with pytest.raises(DataError, match='state: "state" is a word of filters'):
+        load_catalogue()
+
+
+def test_the_nearest_file_has_the_alias(config: Path) -> None:
+    write(config, GAUGE.replace("gpu_temp", "mine") + ", alias: util", GAUGE.replace("gpu_temp", "temp"))
+    metrics = load_catalogue()
+    assert {metric.id for metric in metrics.values() if metric.alias in ("util", "temp")} == {"mine"}
+    assert metrics["temp"].id == "temp"
 
 
 def test_an_id_that_is_defined_twice_is_told(config: Path) -> None:
