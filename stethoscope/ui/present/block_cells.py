@@ -28,6 +28,8 @@ class Cells(NamedTuple):
     """Cells by item and position."""
 
     levels: Codes
+    signs: Codes
+    """The level whose sign is shown: of what has no value, why."""
     tones: Codes
     """Of the magnitude: faint where it is like that of most."""
     heats: Codes
@@ -61,20 +63,25 @@ def cells_of(grid: FleetGrid, order: Ints, rows: Ints) -> tuple[Cells, Cells]:
         odd = grid.deviating(table.values[column]) | (np.abs(row_heats - usual) > 1)
         safe = np.where(there, rows, 0)
         levels = np.where(there, grid.levels[safe], ABSENT)
+        signs = np.where(there, np.where(present, grid.levels, grid.own_levels)[safe], ABSENT)
         heats = np.where(there, np.clip(row_heats[safe], 0, HEAT_LEVELS - 1), 0)
         loud = there & odd[safe]
     else:
         # No node has sent anything yet.
         usual, loud = 0, there
         levels, heats = np.full(rows.shape, ABSENT), np.zeros(rows.shape, dtype=np.int64)
+        signs = levels
     away = np.array(grid.assessment.ages, dtype=np.uint8)[order][:, None]
-    unknown = ~there.any(axis=1, keepdims=True)
-    levels = np.where((away > 0) & (there | unknown), away, levels).astype(np.uint8)
+    gone = (away > 0) & (there | ~there.any(axis=1, keepdims=True))
+    levels = np.where(gone, away, levels).astype(np.uint8)
+    signs = np.where(gone, away, signs).astype(np.uint8)
     tones = np.where(loud, _HEAT_TONES[heats], _FAINT)
     least_like = np.where(there, np.abs(heats - usual) + HEAT_LEVELS * loud, -1).argmax(axis=1)[:, None]
-    devices = Cells(levels, tones, heats.astype(np.uint8))
+    devices = Cells(levels, signs, tones, heats.astype(np.uint8))
+    node_levels = grid.assessment.nodes[order][:, None]
     nodes = Cells(
-        grid.assessment.nodes[order][:, None],
+        node_levels,
+        node_levels,
         np.take_along_axis(devices.tones, least_like, axis=1),
         np.take_along_axis(devices.heats, least_like, axis=1),
     )
@@ -91,4 +98,4 @@ def by_group(nodes: Cells, sizes: list[int]) -> Cells:
     mean = np.rint(np.bincount(group, nodes.heats[:, 0], minlength=len(sizes)) / members).astype(np.uint8)
     loud = np.bincount(group, nodes.tones[:, 0] != _FAINT, minlength=len(sizes)) > members / 2
     tones = np.where(loud, _HEAT_TONES[mean], _FAINT)
-    return Cells(worst[:, None], tones[:, None], mean[:, None])
+    return Cells(worst[:, None], worst[:, None], tones[:, None], mean[:, None])

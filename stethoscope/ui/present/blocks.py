@@ -9,13 +9,10 @@ import numpy as np
 from stethoscope.model.metric import Scope
 from stethoscope.ui.present.block_cells import ABSENT, Cells, by_group, cells_of, device_rows
 from stethoscope.ui.present.block_places import NAME_LIMIT, Form, Section, Zoom, choose, common_prefix, forms
-from stethoscope.ui.present.grid import FOLD, FOLD_IDLE, Target
-from stethoscope.ui.present.groups import groups_of, title
+from stethoscope.ui.present.grid import Target
 from stethoscope.ui.present.spans import Level, Tone, cut, width
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy.typing as npt
 
     from stethoscope.ui.present.block_places import Ints, Places
@@ -23,6 +20,7 @@ if TYPE_CHECKING:
     from stethoscope.ui.present.spans import Glyphs
 
     Codes = npt.NDArray[np.uint8]
+    Flags = npt.NDArray[np.bool_]
     Canvas = npt.NDArray[np.uint64]
     """Cells as numbers: the character shifted by 24 bits, and its look."""
 
@@ -39,28 +37,6 @@ _NOTHING = np.uint8(0)
 def look(fore: int, back: int = GROUND) -> int:
     """Return the number of a look."""
     return back << BACK | fore
-
-
-def sections_of(grid: FleetGrid) -> tuple[Section, ...]:
-    """Return the nodes in the order of the grid's rows, by group; a map shows also those that are folded there."""
-    by_name = grid.snapshot.by_name
-    order: list[int] = []
-    for key in grid.lines:
-        if key in (FOLD, FOLD_IDLE):
-            order += [by_name[name] for name in (grid.idle if key == FOLD_IDLE else grid.folded)]
-        elif key in by_name:
-            order.append(by_name[key])
-    by = grid.view.group
-    if by == "none":
-        return (Section("", tuple(order)),)
-    place = {node: at for at, node in enumerate(order)}
-    groups = groups_of(grid.snapshot, by)
-    return tuple(
-        Section(
-            title(by, group.name), tuple(sorted((node for node in group.nodes if node in place), key=place.__getitem__))
-        )
-        for group in groups
-    )
 
 
 class BlockMap:
@@ -92,9 +68,9 @@ class BlockMap:
         assert self.places is not None
         return self.places.form
 
-    def update(self, grid: FleetGrid, sections: Sequence[Section], cells: int, height: int) -> None:
-        """Take what `grid` shows now; `cells` and `height` are the room."""
-        self.sections = tuple(section for section in sections if section.nodes)
+    def update(self, grid: FleetGrid, cells: int, height: int) -> None:
+        """Take what `grid` shows now, and also what it folds; `cells` and `height` are the room."""
+        self.sections = tuple(Section(label, nodes) for label, nodes in grid.sections() if nodes)
         self.order = np.array([node for section in self.sections for node in section.nodes], dtype=np.int64)
         self.scope = grid.metric.scope
         rows = device_rows(grid, self.order)
@@ -104,16 +80,27 @@ class BlockMap:
         if self.form.zoom is Zoom.GROUP:
             nodes = by_group(nodes, [len(section.nodes) for section in self.sections])
             # The sign says how the group stands, the cell how much.
-            devices = nodes._replace(levels=np.zeros_like(nodes.levels))
+            none = np.zeros_like(nodes.levels)
+            devices = nodes._replace(levels=none, signs=none)
         elif self.form.zoom is Zoom.NODE:
             devices = nodes
         signs = nodes.levels[:, 0]
-        self._write_words(grid, signs)
+        marked = self._marked(grid)
+        self._write_words(grid, signs, marked)
         self.canvas = self._words.copy()
         if self.form.halves:
-            self._draw_halves(devices, signs)
+            self._draw_halves(devices, signs, marked)
         else:
-            self._draw_whole(devices, signs)
+            self._draw_whole(devices, signs, marked)
+
+    def _marked(self, grid: FleetGrid) -> Flags:
+        """Return by item whether the user selected it; of a group, all of its nodes."""
+        by_name = grid.snapshot.by_name
+        of_node = np.zeros(len(by_name), dtype=np.bool_)
+        of_node[[by_name[name] for name in grid.marked if name in by_name]] = True
+        if self.form.zoom is Zoom.GROUP:
+            return np.array([of_node[list(section.nodes)].all() for section in self.sections], dtype=np.bool_)
+        return of_node[self.order]
 
     # ---- where it stands
 
@@ -131,7 +118,7 @@ class BlockMap:
         self.places = choose(tried, sizes, bool(labels), cells, height)
         self._placed, self._written = key, ()
 
-    def _write_words(self, grid: FleetGrid, node_levels: Codes) -> None:
+    def _write_words(self, grid: FleetGrid, node_levels: Codes, marked: Flags) -> None:
         """Draw the labels and names anew if they changed."""
         assert self.places is not None
         places, form = self.places, self.form
@@ -149,7 +136,7 @@ class BlockMap:
                 name = section.label if width(section.label) <= cells else section.label[len(prefix) :]
                 words.append((line, column, cells, name, Tone.QUIET))
         if form.zoom in (Zoom.NAME, Zoom.GROUP):
-            tones = np.where(node_levels > Level.MISSING, Tone.STRONG, Tone.NORMAL)
+            tones = np.where(marked, Tone.KEY, np.where(node_levels > Level.MISSING, Tone.STRONG, Tone.NORMAL))
             names = self._group_words(grid) if form.zoom is Zoom.GROUP else [nodes[node].name for node in self.order]
             words += [
                 (int(places.line[item]), int(places.column[item]) + 2, form.lead - 3, name, Tone(int(tones[item])))
@@ -176,28 +163,36 @@ class BlockMap:
 
     # ---- the canvas
 
-    def _draw_whole(self, cells: Cells, signs: Codes) -> None:
-        """Draw one item a line: a sign for what is wrong, else how much."""
+    def _draw_whole(self, cells: Cells, signs: Codes, marked: Flags) -> None:
+        """Draw one item a line: a sign for what is wrong, else how much; selected ones have a plus, or a line below
+        their sign."""
         assert self.places is not None
         places, form = self.places, self.form
         wrong = (cells.levels > 0) & (cells.levels != ABSENT)
         level = np.where(wrong, cells.levels, _NOTHING)
         if form.zoom is Zoom.NODE:
             # Half a character is too little for a sign, a whole one too much for a colour alone.
-            drawn = _cells(self._signs[level], level)
+            drawn = self._whole_signs(level, marked[:, None], self._signs[0])
         else:
             drawn = _cells(
-                np.where(wrong, self._signs[level], self._heats[cells.heats]), np.where(wrong, level, cells.tones)
+                np.where(wrong, self._signs[np.where(wrong, cells.signs, _NOTHING)], self._heats[cells.heats]),
+                np.where(wrong, level, cells.tones),
             )
         drawn[cells.levels == ABSENT] = BLANK
         columns = places.column[:, None] + form.lead + np.arange(form.cells)
         self.canvas[places.line[:, None], columns] = drawn
         if form.lead:
             quiet = self._signs[0] if form.zoom in (Zoom.NAME, Zoom.GROUP) else np.uint64(ord(" "))
-            self.canvas[places.line, places.column] = _cells(np.where(signs > 0, self._signs[signs], quiet), signs)
+            self.canvas[places.line, places.column] = self._whole_signs(signs, marked, quiet)
 
-    def _draw_halves(self, cells: Cells, signs: Codes) -> None:
-        """Draw two items a line."""
+    def _whole_signs(self, levels: Codes, marked: Flags, quiet: np.uint64) -> Canvas:
+        healthy = levels == 0
+        characters = np.where(healthy, np.where(marked, np.uint64(ord("+")), quiet), self._signs[levels])
+        tones = np.where(healthy & marked, np.uint8(Tone.KEY), levels)
+        return _cells(characters, tones) | marked.astype(np.uint64) << np.uint64(UNDER)
+
+    def _draw_halves(self, cells: Cells, signs: Codes, marked: Flags) -> None:
+        """Draw two items a line; selected ones have a mark before their cells, or where there is none their cell."""
         assert self.places is not None
         places, form = self.places, self.form
         upper = np.flatnonzero(~places.lower)
@@ -205,36 +200,36 @@ class BlockMap:
         lower = np.where(paired, upper + 1, 0)
         alone = ~paired[:, None]
         columns = places.column[upper, None] + form.lead + np.arange(form.cells)
-        self.canvas[places.line[upper, None], columns] = self._halves(
-            cells.levels[upper],
-            np.where(alone, ABSENT, cells.levels[lower]),
-            cells.tones[upper],
-            cells.tones[lower],
-        )
+        tones = cells.tones if form.lead else np.where(marked[:, None], np.uint8(Tone.KEY), cells.tones)
+        cells = cells._replace(tones=tones)
+        self.canvas[places.line[upper, None], columns] = self._halves(_of(cells, upper), _of(cells, lower, alone))
         if form.lead:
-            ground = np.full((upper.size, 1), GROUND, dtype=np.uint8)
-            below = np.where(alone, _NOTHING, signs[lower, None])
-            self.canvas[places.line[upper], places.column[upper]] = self._halves(
-                signs[upper, None], below, ground, ground
-            )[:, 0]
+            marks = np.where(marked, np.uint8(Tone.KEY), np.uint8(GROUND))[:, None]
+            column = signs[:, None]
+            lead = Cells(column, column, marks, column)
+            self.canvas[places.line[upper, None], places.column[upper, None]] = self._halves(
+                _of(lead, upper), _of(lead, lower, alone)
+            )
 
-    def _halves(self, above: Codes, below: Codes, above_tones: Codes, below_tones: Codes) -> Canvas:
+    def _halves(self, above: Cells, below: Cells) -> Canvas:
         """Return characters for pairs of cells: two colours, or the sign of what is wrong. A sign stands on the colour
         of the other half and is underlined when it is about the lower one; about both, it stands on its own colour."""
         ground = np.uint8(GROUND)
-        upper = np.where(above == ABSENT, ground, above_tones)
-        lower = np.where(below == ABSENT, ground, below_tones)
-        above, below = np.where(above == ABSENT, _NOTHING, above), np.where(below == ABSENT, _NOTHING, below)
-        worse = np.maximum(above, below)
-        both = (above > 0) & (below > 0)
+        upper = np.where(above.levels == ABSENT, ground, above.tones)
+        lower = np.where(below.levels == ABSENT, ground, below.tones)
+        first = np.where(above.levels == ABSENT, _NOTHING, above.levels)
+        second = np.where(below.levels == ABSENT, _NOTHING, below.levels)
+        worse = np.maximum(first, second)
+        both = (first > 0) & (second > 0)
         fore = np.where(worse > 0, worse, upper)
-        back = np.where(both, ground, np.where(below > 0, upper, lower))
+        back = np.where(both, ground, np.where(second > 0, upper, lower))
         solid = both & (worse > Level.PLANNED)
         fore, back = np.where(solid, ground, fore), np.where(solid, worse, back)
         blank = (worse == 0) & (upper == ground) & (lower == ground)
-        signs = np.where(worse > 0, self._signs[worse], np.where(blank, np.uint64(ord(" ")), np.uint64(_HALF)))
-        under = ((below > 0) & ~both).astype(np.uint64) << np.uint64(UNDER)
-        return _cells(signs, fore, back) | under
+        sign = np.where(worse > 0, np.where(second > first, below.signs, above.signs), _NOTHING)
+        characters = np.where(worse > 0, self._signs[sign], np.where(blank, np.uint64(ord(" ")), np.uint64(_HALF)))
+        under = ((second > 0) & ~both).astype(np.uint64) << np.uint64(UNDER)
+        return _cells(characters, fore, back) | under
 
     def line(self, index: int, item: int | None, position: int) -> Canvas:
         """Return a line of the canvas, with the cell at `position` of `item` under the cursor (-1: the item itself)."""
@@ -304,6 +299,12 @@ class BlockMap:
         """Return what the cell at `position` of an item is about."""
         closely = self.form.zoom in (Zoom.GPU, Zoom.NAME) and self.scope is not Scope.NODE
         return Target(self.scope, position) if closely and position >= 0 else Target(Scope.NODE)
+
+
+def _of(cells: Cells, items: Ints, nothing: Flags | None = None) -> Cells:
+    """Return the cells of some items, absent where there is `nothing`."""
+    levels = cells.levels[items] if nothing is None else np.where(nothing, ABSENT, cells.levels[items])
+    return Cells(levels, cells.signs[items], cells.tones[items], cells.heats[items])
 
 
 def _cells(characters: Canvas, fore: Codes, back: Codes | None = None) -> Canvas:

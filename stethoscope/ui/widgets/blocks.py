@@ -13,7 +13,7 @@ from textual.strip import Strip
 
 from stethoscope.ui.present.block_lines import map_cursor_line, map_line
 from stethoscope.ui.present.block_places import Zoom
-from stethoscope.ui.present.blocks import BACK, BLANK, CHARACTER, GROUND, PICKED, UNDER, BlockMap, sections_of
+from stethoscope.ui.present.blocks import BACK, BLANK, CHARACTER, GROUND, PICKED, UNDER, BlockMap
 from stethoscope.ui.present.spans import UNICODE, Level, Tone
 from stethoscope.ui.theme import palette
 from stethoscope.ui.widgets.grid import GridView
@@ -94,7 +94,7 @@ class BlocksView(ScrollView, can_focus=True):
             self.map = BlockMap(grid.glyphs, halves=halves)
         here = self.map
         here.zoom = self._zoom
-        here.update(grid, sections_of(grid), self.cells, max(1, self.size.height))
+        here.update(grid, self.cells, max(1, self.size.height))
         self._find()
         self.sync()
 
