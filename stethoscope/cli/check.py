@@ -54,13 +54,15 @@ def command(
     return exit_code(result)
 
 
-def look(source: SourceOptions, timeout: str, directories: list[Path]) -> CheckResult:
-    """Look at the nodes of `source` twice and return what was seen; UsageError for a time that is none."""
+def look(source: SourceOptions, timeout: str, directories: list[Path], *, one: str = "") -> CheckResult:
+    """Look at the nodes of `source` twice and return what was seen; UsageError for a time that is none. With `one` that
+    node alone is waited for, and no more of the others are asked than it takes to compare it."""
     import asyncio
 
     from stethoscope.clock import SystemClock
-    from stethoscope.session.check import check
+    from stethoscope.session.check import APART_S, ONE_APART_S, check
     from stethoscope.session.open import open_session
+    from stethoscope.session.resolve import with_peers
     from stethoscope.specs.duration import duration_s
 
     try:
@@ -68,9 +70,17 @@ def look(source: SourceOptions, timeout: str, directories: list[Path]) -> CheckR
     except ValueError as error:
         raise UsageError(f"--timeout: {error}") from None
     clock = SystemClock()
-    session = open_session(open_source(source, clock), clock, *directories, single_look=True)
+    nodes = open_source(source, clock, narrow=lambda fleet: with_peers(fleet, one) if one else fleet)
+    session = open_session(nodes, clock, *directories, single_look=True)
     narrate = sys.stderr.isatty()
-    result = asyncio.run(check(session, timeout_s=timeout_s, on_progress=_narrate if narrate else None))
+    looking = check(
+        session,
+        timeout_s=timeout_s,
+        apart_s=ONE_APART_S if one else APART_S,
+        wanted=(one,) if one else (),
+        on_progress=(_narrate_one(one) if one else _narrate) if narrate else None,
+    )
+    result = asyncio.run(looking)
     if narrate:
         click.echo("\r\x1b[K", err=True, nl=False)
     for notice in session.take_notices():
@@ -102,6 +112,14 @@ def exit_code(result: CheckResult) -> int:
 
 def _narrate(done: int, nodes: int, seconds: float) -> None:
     click.echo(f"\r\x1b[Klooking at {nodes:,} nodes, {done:,} done, {seconds:.0f} s", err=True, nl=False)
+
+
+def _narrate_one(name: str) -> Callable[[int, int, float], None]:
+    def narrate(done: int, nodes: int, seconds: float) -> None:
+        others = f", comparing with {nodes - 1:,} others, {done:,} of all done" if nodes > 1 else ""
+        click.echo(f"\r\x1b[Klooking at {name}{others}, {seconds:.0f} s", err=True, nl=False)
+
+    return narrate
 
 
 def print_rows(build: Callable[[Glyphs], list[Row]], *, ascii_only: bool) -> None:

@@ -36,10 +36,10 @@ def command(
     playbooks: tuple[str, ...],
     ascii_only: bool,
 ) -> int:
-    """Show every value of one node, what is wrong first, compared with the other nodes of the source.
+    """Show every value of one node, what is wrong first, compared with other nodes of the source.
 
-    Without a source NAME is the node to reach, or this machine. Exit status: 0 nothing wrong, 1 findings of P2, 2
-    findings of P0 or P1, 69 when the node was not reached.
+    Without a source NAME is the node to reach, or this machine. Exit status: 0 nothing wrong, 1 something to be planned
+    (P2), 2 something urgent (P0, P1), 69 when the node was not reached.
     """
     recording, directories = source.recording(), directories_of(playbooks)
     if recording is not None:
@@ -49,7 +49,7 @@ def command(
     else:
         # This machine is looked at without ssh, as by `check`.
         named = source if source.names_nodes or name == _this_machine() else replace(source, hosts=name)
-        result = look(with_keys(named), timeout, directories)
+        result = look(with_keys(named), timeout, directories, one=name)
     snapshot = result.snapshot
     if name not in snapshot.by_name:
         raise UsageError(f'no node is called "{name}"{did_you_mean(name, snapshot.by_name)}')

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stethoscope.collect.local import LocalSource
     from stethoscope.collect.ssh import SshSource
     from stethoscope.session.resolve import Asked
-    from stethoscope.specs.fleet import FleetNode
+    from stethoscope.specs.fleet import Fleet, FleetNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +105,17 @@ def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def open_source(
-    options: SourceOptions, clock: Clock, *, on_settled: Callable[[], None] | None = None
+    options: SourceOptions,
+    clock: Clock,
+    *,
+    on_settled: Callable[[], None] | None = None,
+    narrow: Callable[[Fleet], Fleet] = lambda fleet: fleet,
 ) -> SshSource | LocalSource:
     """Return the source that the options mean, not yet running: a fleet over SSH, or this machine when none is named.
 
     Raises UsageError (exit 64) for options that do not fit together, DataError (65) for a fleet file that is broken or
-    names no node. `on_settled` is called once, when every node has been live or has failed for the first time.
+    names no node. `on_settled` is called once, when every node has been live or has failed for the first time; `narrow`
+    leaves out nodes that need not be asked.
     """
     from stethoscope.specs.fleet import TICK_S, parse_interval
 
@@ -127,7 +132,7 @@ def open_source(
         return LocalSource(clock, tick_s=tick_s or TICK_S, on_settled=on_settled, commands=commands_of(options))
     from stethoscope.session.resolve import ssh_source
 
-    return ssh_source(asked(options), clock, lambda node: adapted(node, options, tick_s), on_settled)
+    return ssh_source(asked(options), clock, lambda node: adapted(node, options, tick_s), on_settled, narrow)
 
 
 def asked(options: SourceOptions) -> Asked:

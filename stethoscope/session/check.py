@@ -6,11 +6,12 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from stethoscope.analysis.drift import has_told
 from stethoscope.model.frame import Link, LinkState
 from stethoscope.model.metric import Missing, Reason, Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from stethoscope.collect.source import Source
     from stethoscope.model.finding import Finding
@@ -19,9 +20,16 @@ if TYPE_CHECKING:
 
 APART_S = 5.0
 """Time between the two frames of a node."""
+ONE_APART_S = 3.0
+"""The same for one node that somebody waits for."""
 TIMEOUT_S = 40.0
 """Longer than a probe waits for a driver that starts before it says that it hangs, and than a login may take."""
 POLL_S = 0.1
+GRACE_S = 1.5
+"""How long nodes that another is only compared with are waited for when that is done, and how long for its second
+reading of what comes in parts."""
+PARTS_S = 4.0
+"""How long the first reading of that delays the second frame."""
 
 _PASSING = (LinkState.CLOSED, LinkState.ERROR)
 """States that a second attempt may mend: a busy sshd drops connections."""
@@ -57,6 +65,8 @@ class _Progress:
     asked: dict[str, float] = field(default_factory=dict)
     """When it was asked for."""
     done: set[str] = field(default_factory=set)
+    enough: float | None = None
+    """Since when those that are waited for are settled."""
     failures: dict[str, Link] = field(default_factory=dict)
     """How the link failed last, for it is tried again and again meanwhile."""
 
@@ -66,9 +76,27 @@ class _Progress:
             self.failures[node.name] = node.link
         return node.name in self.done or (node.name in self.failures and not node.link.state.is_live)
 
-    def advance(self, node: Node, source: Source, mono: float, apart_s: float, *, answered: bool) -> None:
+    def is_over(self, nodes: Collection[Node], wanted: Collection[str], mono: float) -> bool:
+        """Tell whether all nodes are settled, or those that are wanted and what the others may take beside them."""
+        unsettled = [node for node in nodes if not self.is_settled(node)]
+        if not wanted:
+            return not unsettled
+        if any(node.name in wanted for node in unsettled):
+            return False
+        if self.enough is None:
+            self.enough = mono
+        again = all(self._parts_came_again(node) for node in nodes if node.name in wanted)
+        return (not unsettled and again) or mono - self.enough >= GRACE_S
+
+    def _parts_came_again(self, node: Node) -> bool:
+        asked = self.asked.get(node.name)
+        return asked is None or not node.link.state.is_live or all(part.mono >= asked for part in node.parts.values())
+
+    def advance(
+        self, node: Node, source: Source, mono: float, apart_s: float, *, answered: bool, whole: bool = False
+    ) -> None:
         """Ask for the second frame when it is due, and note when it came; `answered` tells that the GPU driver has said
-        something, be it that there is none."""
+        something, be it that there is none. A `whole` node is asked only when its versions and settings have come."""
         if node.frame_mono is None or node.name in self.done:
             return
         due = self.due.setdefault(node.name, node.frame_mono + apart_s)
@@ -76,7 +104,7 @@ class _Progress:
         if asked is not None:
             if node.frame_mono >= asked and answered:
                 self.done.add(node.name)
-        elif mono >= due:
+        elif mono >= due and (not whole or has_told(node) or mono >= due + PARTS_S):
             self.asked[node.name] = mono
             source.ask_full(node.name)
 
@@ -86,13 +114,15 @@ async def check(
     *,
     timeout_s: float = TIMEOUT_S,
     apart_s: float = APART_S,
+    wanted: Collection[str] = (),
     on_progress: Callable[[int, int, float], None] | None = None,
 ) -> CheckResult:
     """Look at every node of `session` twice, `apart_s` seconds apart, and return what the rules find.
 
     The session, opened for a single look and not yet running, is run here, until every node was seen twice or its link
-    failed, or for `timeout_s`. `on_progress` gets the number of nodes that are done, that of all, and the seconds since
-    the start. What ends the source ends the check.
+    failed, or for `timeout_s`. With `wanted` only these nodes are waited for, until what they read rarely is there too;
+    what has come of the others by then is what they are compared with. `on_progress` gets the number of nodes that are
+    done, that of all, and the seconds since the start. What ends the source ends the check.
     """
     clock = session.clock
     started = clock.monotonic()
@@ -103,12 +133,14 @@ async def check(
             snapshot = session.snapshot(latest=True)
             for node in snapshot.nodes:
                 answered = _driver_answered(snapshot, node)
-                progress.advance(node, session.source, clock.monotonic(), apart_s, answered=answered)
+                whole = node.name in wanted
+                progress.advance(node, session.source, clock.monotonic(), apart_s, answered=answered, whole=whole)
             elapsed_s = clock.monotonic() - started
             settled = sum([progress.is_settled(node) for node in snapshot.nodes])
             if on_progress is not None:
                 on_progress(settled, len(snapshot.nodes), elapsed_s)
-            if (settled == len(snapshot.nodes) and not session.awaits_scheduler) or elapsed_s >= timeout_s:
+            is_over = progress.is_over(snapshot.nodes, wanted, clock.monotonic())
+            if (is_over and not session.awaits_scheduler) or elapsed_s >= timeout_s:
                 break
             if running.done():
                 # Raises what ended the source, if it was an error.

@@ -99,11 +99,13 @@ def ssh_source(
     clock: Clock,
     adapt: Callable[[FleetNode], FleetNode] = lambda node: node,
     on_settled: Callable[[], None] | None = None,
+    narrow: Callable[[Fleet], Fleet] = lambda fleet: fleet,
 ) -> SshSource:
-    """Return the source of the fleet that is meant, with its scheduler, not yet running; raises as `resolve` does."""
+    """Return the source of the fleet that is meant, with its scheduler, not yet running; raises as `resolve` does.
+    `narrow` leaves out nodes that need not be asked."""
     from stethoscope.collect.ssh import SshSource
 
-    fleet = resolve(asked, adapt)
+    fleet = narrow(resolve(asked, adapt))
     return SshSource(
         fleet,
         clock,
@@ -114,6 +116,26 @@ def ssh_source(
         commands=asked.commands,
         unlocked=asked.unlocked,
     )
+
+
+COMPARED_WITH = 32
+"""Other nodes that one node is compared with: enough to say what is usual."""
+
+
+def with_peers(fleet: Fleet, name: str, most: int = COMPARED_WITH) -> Fleet:
+    """Return `fleet` with the node of that name and no more than `most` others, those that are most like it as far as
+    the fleet says; UsageError when there is none of that name."""
+    wanted = next((node for node in fleet.nodes if node.name == name), None)
+    if wanted is None:
+        raise UsageError(f'no node is called "{name}"{did_you_mean(name, [node.name for node in fleet.nodes])}')
+    at = fleet.nodes.index(wanted)
+    near = sorted(
+        (node.expected_gpus != wanted.expected_gpus, node.pod != wanted.pod, abs(index - at), index)
+        for index, node in enumerate(fleet.nodes)
+        if index != at
+    )
+    chosen = {at, *(index for *_, index in near[:most])}
+    return replace(fleet, nodes=tuple(node for index, node in enumerate(fleet.nodes) if index in chosen))
 
 
 def live_slurm(fleet: Fleet, asked: Asked, adapt: Callable[[FleetNode], FleetNode]) -> LiveSlurm | None:

@@ -215,7 +215,7 @@ def _row_levels(snapshot: FleetSnapshot, scope: Scope) -> Levels:
 
 
 def _is_all_normal(table: Table, metric: Metric) -> bool:
-    """Tell whether every row has a value of `metric` within its limits: seen in a tenth of the time that levels take."""
+    """Tell whether every row has a value of `metric` within its limits: seen in a tenth of the time."""
     column = table.index[metric.id]
     limits = [limit for limit in (metric.warn, metric.critical) if limit is not None]
     values = table.values[column]
