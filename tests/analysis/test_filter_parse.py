@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from stethoscope.analysis.filter_tree import Joined, Measured, Named, Not
 from stethoscope.analysis.filter_units import quantity
 from stethoscope.model.fields import FIELDS, RESERVED
 from stethoscope.model.metric import Scope
+from stethoscope.paths import bundled
 from tests.builders import catalogue, fleet
 
 SMALL = fleet(2, gpus=2, ports=1)
@@ -156,8 +159,8 @@ def test_every_metric_takes_a_number_in_its_own_unit() -> None:
 _PIECES = st.sampled_from([
     "temp", "gpu_temp", "host", "state", "lost", "severity", "P1", "throttle", "none", "missing", "symbol",
     "symbol.new", "port_state", "Active", "85", "85C", "400G", "120/h", "gpu-0", "gpu-[1-3]", "*", "?", "gpu", "ib",
-    "all", "any", "rack", "job", "device", "=", "!=", "~", "!~", ">", ">=", "<", "<=", "&", "|", "!", "(", ")", "[", "]",
-    " ", '"', "'", "\\", '"a b"', ",", "fs", "disk", "and", "\x1b", "ü", "gpu[", "all(", "[1-", "0x4", "-",
+    "all", "any", "rack", "job", "device", "=", "!=", "~", "!~", ">", ">=", "<", "<=", "&", "|", "!", "(", ")", "[",
+    "]", " ", '"', "'", "\\", '"a b"', ",", "fs", "disk", "and", "\x1b", "ü", "gpu[", "all(", "[1-", "0x4", "-",
 ])  # fmt: skip
 
 
@@ -244,3 +247,11 @@ def test_names_are_told_apart() -> None:
     }
     assert set(aliases) >= {"iowait", "softirq", "load", "ib_tx", "ib_rx", "xid", "latency", "cpu", "age"}
     assert set(FIELDS) >= {"host", "rack", "pod", "leaf", "job", "user", "partition", "state", "severity", "finding"}
+
+
+def test_the_documentation_has_every_name() -> None:
+    text = (bundled("playbooks").parent / "docs" / "filter.md").read_text()
+    short = [(metric.alias, metric.id) for metric in catalogue().values() if metric.alias]
+    assert re.findall(r"^\| `([a-z0-9_]+)` \| `([a-z0-9_]+)` \|", text, re.MULTILINE) == short
+    for name, meaning in FIELDS.items():
+        assert f"| `{name}` | {meaning} |" in text
