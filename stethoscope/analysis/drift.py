@@ -14,7 +14,7 @@ from stethoscope.model.ids import fold, gpu_place, node_of
 from stethoscope.model.metric import REASON_WORDS, Missing, Reason, Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Generator, Iterable, Mapping
 
     from stethoscope.model.fleet import FleetSnapshot, Node
     from stethoscope.model.metric import Metric
@@ -166,22 +166,37 @@ class DriftTable:
 
 def drift(snapshot: FleetSnapshot) -> DriftTable:
     """Compare the nodes of `snapshot` that have sent something."""
-    heard = [node for node in snapshot.nodes if node.frames]
-    groups = _groups(heard)
-    rows = [
-        _compare(snapshot, item, group)
-        for item in ITEMS
-        if not item.is_metric or item.id in snapshot.catalogue
-        for group in groups
-        if group.gpus or not item.of_gpu
-    ]
+    steps = comparison(snapshot)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            table: DriftTable = end.value
+            return table
+
+
+def comparison(snapshot: FleetSnapshot) -> Generator[None, None, DriftTable]:
+    """Compare as `drift` does, with a pause behind every item of every group: no step takes long, whatever the number
+    of nodes."""
+    groups = _groups([node for node in snapshot.nodes if node.frames])
+    rows = []
+    for item in ITEMS:
+        if item.is_metric and item.id not in snapshot.catalogue:
+            continue
+        for group in groups:
+            if group.gpus or not item.of_gpu:
+                yield
+                rows.append(_compare(snapshot, item, group))
+    yield
     rows.sort(key=lambda row: 0 if row.differs else 1 if row.held else 2)
     silent: dict[str, list[str]] = {}
+    told = []
     for node in snapshot.nodes:
-        if not has_told(node):
+        if has_told(node):
+            told.append(node.name)
+        else:
             silent.setdefault(_why_silent(node), []).append(node.name)
-    told = tuple(node.name for node in snapshot.nodes if has_told(node))
-    return DriftTable(tuple(rows), tuple(groups), told, _unknown(silent))
+    return DriftTable(tuple(rows), tuple(groups), tuple(told), _unknown(silent))
 
 
 def has_told(node: Node) -> bool:

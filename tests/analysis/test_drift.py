@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from stethoscope.analysis.drift import ITEMS, NOT_VISIBLE, Drift, Unknown, drift
+from stethoscope.analysis.drift import ITEMS, NOT_VISIBLE, Drift, Unknown, comparison, drift
 from stethoscope.model.fleet import PartAge
 from stethoscope.model.frame import LinkState
 from stethoscope.model.metric import Reason
@@ -47,6 +47,20 @@ def row_of(snapshot: FleetSnapshot, item: str) -> Drift:
 
 def held(row: Drift) -> list[tuple[str, str]]:
     return [(held.value, held.where) for held in row.held]
+
+
+def test_a_comparison_pauses_behind_every_item_and_comes_to_the_same() -> None:
+    snapshot = telling(fleet(4), n3={"driver_version": "535.161.08"})
+    steps, pauses = comparison(snapshot), 0
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            table = end.value
+            break
+        pauses += 1
+    assert table == drift(snapshot)
+    assert pauses == len(table.rows) + 1 >= 20
 
 
 def test_the_one_that_differs_is_named_and_comes_first() -> None:

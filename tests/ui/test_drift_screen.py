@@ -10,6 +10,7 @@ import pytest
 from stethoscope.model.fleet import PartAge
 from stethoscope.model.frame import LinkState
 from stethoscope.ui.app import StethoscopeApp
+from stethoscope.ui.screens import drift
 from stethoscope.ui.screens.drift import DriftScreen
 from stethoscope.ui.screens.finder import FinderScreen
 from stethoscope.ui.screens.node import NodeScreen
@@ -81,6 +82,23 @@ async def test_who_differs_is_shown_first_and_enter_goes_there() -> None:
         assert isinstance(app.screen, NodeScreen)
         await pilot.press("escape", "escape")
         assert app.screen is app.fleet_screen
+
+
+async def test_a_large_fleet_is_compared_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drift, "MANY_NODES", 8)
+    async with app_on(drifted(gpu_003=OLD)).run_test(size=(80, 40)) as pilot:
+        app = await ready(pilot)
+        await pilot.press("D")
+        assert isinstance(app.screen, DriftScreen)
+        for _ in range(500):
+            app.pull()
+            await pilot.pause(0.01)
+            if visible(app)[:1] != [""] and visible(app):
+                break
+        assert visible(app)[:2] == [
+            "• driver                 550.54.15           most: 22 nodes",
+            "                         535.161.08          gpu-003",
+        ]
 
 
 async def test_the_cursor_stays_on_its_line_when_others_come() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.screen import Screen
 
-from stethoscope.analysis.drift import drift
+from stethoscope.analysis.drift import comparison
 from stethoscope.analysis.history import MANY_NODES
 from stethoscope.ui.bindings import bindings_of
 from stethoscope.ui.keys import footer_of
@@ -16,6 +17,8 @@ from stethoscope.ui.present.spans import Span, Tone, plain
 from stethoscope.ui.widgets.rows import Lines, RowsView
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from textual import events
     from textual.app import ComposeResult
     from textual.binding import BindingType
@@ -27,7 +30,9 @@ if TYPE_CHECKING:
     from stethoscope.ui.present.spans import Row
 
 COMPARE_S, COMPARE_MANY_S = 3.0, 15.0
-"""What is compared is read once a minute or more rarely, and 2,000 nodes take more than a tenth of a second."""
+"""What is compared is read once a minute or more rarely, and 2,000 nodes take more than a tenth of a second, ..."""
+PAUSE_S = 0.01
+"""... which is done in steps with this between, so that keys need not wait."""
 
 
 class DriftScreen(Screen[None]):
@@ -44,6 +49,7 @@ class DriftScreen(Screen[None]):
         self._snapshot: FleetSnapshot | None = None
         self._table: DriftTable | None = None
         self._compared_mono = 0.0
+        self._steps: Generator[None, None, DriftTable] | None = None
         self._now_wall = 0.0
         self._lines: list[Line] = []
         self._chosen = 0
@@ -78,9 +84,25 @@ class DriftScreen(Screen[None]):
         """Take the state of this moment, and compare it now and then."""
         self._now_wall = now_wall
         every_s = COMPARE_S if len(snapshot.nodes) <= MANY_NODES else COMPARE_MANY_S
-        if self._table is None or not 0 <= now_mono - self._compared_mono < every_s:
-            self._snapshot, self._table, self._compared_mono = snapshot, drift(snapshot), now_mono
+        is_due = self._table is None or not 0 <= now_mono - self._compared_mono < every_s
+        if self._steps is None and is_due:
+            self._compared_mono, self._steps = now_mono, comparison(snapshot)
+            self._compare(snapshot)
         self._draw()
+
+    def _compare(self, snapshot: FleetSnapshot) -> None:
+        """Go on with the comparison; that of a small fleet is done at once."""
+        if self._steps is None:
+            return
+        is_small = len(snapshot.nodes) <= MANY_NODES
+        try:
+            next(self._steps)
+            while is_small:
+                next(self._steps)
+        except StopIteration as end:
+            self._snapshot, self._table, self._steps = snapshot, end.value, None
+        else:
+            self.set_timer(PAUSE_S, partial(self._compare, snapshot))
 
     def _draw(self) -> None:
         if self._table is None or self._snapshot is None:
