@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 TOOL = "ethtool"
 
 _SETTINGS = re.compile(r"Settings for (\S{1,40}):\s*", re.ASCII)
-_STATISTICS = re.compile(r"(?:NIC|Standard) (?:statistics|stats)(?: for \S{1,40})?:\s*", re.ASCII)
+_STATISTICS = re.compile(r"(?:NIC|Standard) (?:statistics|stats)(?: for (\S{1,40}))?:\s*", re.ASCII)
+_COMMAND = re.compile(r"\bethtool((?:\s+-{1,2}[A-Za-z-]{1,20}){0,3})\s+([A-Za-z][A-Za-z0-9_.@-]{0,30})\s*$", re.ASCII)
+"""The command line above an output: the statistics and the module do not name their interface."""
 _STATISTIC = re.compile(r"\s+([A-Za-z0-9_.\-\[\]: ]{1,80}?): (-?\d{1,20})\s*", re.ASCII)
 _PAIR = re.compile(r"\s*([A-Z][A-Za-z0-9 ,()./_-]{1,60}?)\s*: (.{0,400}?)\s*", re.ASCII)
 _DECIBEL = re.compile(r".*?/ (-?\d{1,3}\.\d{1,3}|-?inf) dBm", re.ASCII)
@@ -31,6 +33,7 @@ _MODULE = {"identifier": "module", "vendor_name": "module_vendor", "vendor_pn": 
 _POWERS = (("receiver_signal", "ib_module_rx_power"), ("rcvr_signal", "ib_module_rx_power"),
            ("rx_power", "ib_module_rx_power"), ("laser_output_power", "ib_module_tx_power"),
            ("laser_tx_power", "ib_module_tx_power"), ("transmit_avg_optical_power", "ib_module_tx_power"))  # fmt: skip
+_LONGEST = 200
 _LANE = re.compile(r"\(?channel[_ ](\d{1,2})\)?", re.IGNORECASE | re.ASCII)
 
 
@@ -43,8 +46,10 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
     for line in text.split("\n"):
         if (match := _SETTINGS.fullmatch(line)) is not None:
             part, where = "link", match[1]
-        elif _STATISTICS.fullmatch(line):
-            part = "statistics"
+        elif (match := _STATISTICS.fullmatch(line)) is not None:
+            part, where = "statistics", match[1] or where
+        elif "ethtool" in line and (match := _COMMAND.search(line[-_LONGEST:])) is not None:
+            part, where = "module", match[2]
         elif part == "statistics" and (match := _STATISTIC.fullmatch(line)) is not None:
             items.append(_statistic(where, match[1].strip(), int(match[2])))
         elif (match := _PAIR.fullmatch(line)) is not None:

@@ -1,4 +1,5 @@
-"""The management controller: `ipmitool sel list|elist`, `ipmitool sensor`, FreeIPMI's `ipmi-sel`, `ipmimonitoring` and
+"""The management controller: `ipmitool sel list|elist`, `sensor` and `sdr [elist]`, FreeIPMI's `ipmi-sel`,
+`ipmimonitoring` and
 `ipmi-dcmi`, and `ipmitool mc info`."""
 
 from __future__ import annotations
@@ -15,6 +16,11 @@ TOOL = "ipmitool_sel"
 _DATE = re.compile(r"\d{2}/\d{2}/\d{2,4}|[A-Z][a-z]{2}-\d{2}-\d{4}|Pre-Init|PreInit|PostInit|Unspecified", re.ASCII)
 _SENSOR_STATES = {"nc": "warning", "cr": "critical", "nr": "critical", "lnc": "warning", "unc": "warning",
                   "lcr": "critical", "ucr": "critical", "lnr": "critical", "unr": "critical"}  # fmt: skip
+_SDR_STATES = {"ok", "ns", "na", *_SENSOR_STATES}
+_NUMBERED = re.compile(r"[0-9A-Fa-f]{2}h", re.ASCII)
+_NO_READING = ("no reading", "disabled", "not readable", "na", "n/a", "not available", "")
+_UNITS = {"degrees c": "C", "degrees f": "F", "volts": "V", "watts": "W", "amps": "A", "percent": "%"}
+_READING = re.compile(r"(-?\d{1,9}(?:\.\d{1,6})?)(?: (?:% )?([A-Za-z%][A-Za-z %]{0,20}?))?(?:, (.{1,100}))?", re.ASCII)
 _CRITICAL = re.compile(
     r"non-recoverable|uncorrectable|fatal|critical going|AC lost|failure|PCI SERR|PERR|thermal trip|IERR|machine check"
     r"|redundancy lost|critical threshold|drive fault|degraded",
@@ -40,6 +46,11 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
         cells = [cell.strip() for cell in line.split("|")]
         if len(cells) >= 5 and any(_DATE.fullmatch(cell) for cell in cells[1:2]):
             items += _entry(cells, remarks)
+        elif len(cells) == 3 and cells[2].lower() in _SDR_STATES:
+            items += _record(cells[0], cells[1], cells[2], remarks)
+        elif len(cells) == 5 and cells[2].lower() in _SDR_STATES and _NUMBERED.fullmatch(cells[1]):
+            # Several sensors may have one name: the number is what tells them apart.
+            items += _record(f"{cells[0]} {cells[1]}", cells[4], cells[2], remarks)
         elif len(cells) >= 10:
             items += _sensor(cells, remarks)
         elif len(cells) == 7 and cells[0].isdigit():
@@ -57,7 +68,7 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
         if re.search(r"SEL has no entries", text + err):
             return Report(TOOL, (Item("", "entries", 0),))
         raise without_values(text, exit=exit, err=err, tool="ipmitool")
-    count = sum(item.name == "event" for item in items)
+    count = sum(item.where.startswith("sel/") and item.name == "event" for item in items)
     if count:
         items.insert(0, Item("", "entries", count))
     return Report(TOOL, tuple(items), tuple(remarks), tuple(unknown))
@@ -96,7 +107,7 @@ def _sensor(cells: list[str], remarks: list[str]) -> list[Item]:
         value = values.hexadecimal(reading)
     else:
         value = values.only_number(reading)
-    unit = {"degrees C": "C", "Volts": "V", "Watts": "W", "Amps": "A", "percent": "%"}.get(unit, unit)
+    unit = _UNITS.get(unit.lower(), unit)
     if level:
         remarks.append(f"{name} {value} {unit} is {level}")
     items = [Item(where, "reading", value, "" if unit == "discrete" else unit, level)]
@@ -106,6 +117,29 @@ def _sensor(cells: list[str], remarks: list[str]) -> list[Item]:
         if text.lower() != "na" and text:
             items.append(Item(where, label, values.only_number(text), unit))
     return items
+
+
+def _record(name: str, said: str, state: str, remarks: list[str]) -> list[Item]:
+    """Return what a sensor reads in `ipmitool sdr`: a value with its unit, or the states of a discrete sensor."""
+    where = f"sensor/{name}"
+    level = _SENSOR_STATES.get(state.lower(), "")
+    if level:
+        remarks.append(f"{name}: {said} is {level}")
+    reading = _READING.fullmatch(said)
+    if reading is not None:
+        unit = reading[2] or ""
+        items = [Item(where, "reading", values.number(reading[1]), _UNITS.get(unit.lower(), unit), level)]
+        return [*items, Item(where, "event", reading[3])] if reading[3] else items
+    if said.lower() in _NO_READING:
+        # An elist leaves the words of a discrete sensor out when no state of it is set.
+        quiet = not said and state.lower() == "ok"
+        return [Item(where, "event", "") if quiet else Item(where, "reading", Missing(Reason.UNSUPPORTED), "", level)]
+    if said.startswith("0x"):
+        return [Item(where, "reading", values.hexadecimal(said), "", level)]
+    bad = level or _severity(said)
+    if bad and not level:
+        remarks.append(f"{name}: {said}")
+    return [Item(where, "event", said, "", bad)]
 
 
 def _monitored(cells: list[str], remarks: list[str]) -> list[Item]:

@@ -6,7 +6,6 @@ behind a value is what the module allows; a value at or beyond it is a warning.
 
 from __future__ import annotations
 
-import json
 import re
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 from stethoscope.model.metric import Missing
 from stethoscope.model.report import Item, Report, ToolError, Value
 from stethoscope.parse.tools import values
+from stethoscope.parse.tools.documents import documents
 from stethoscope.parse.tools.errors import without_values
+from stethoscope.text import clean_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,48 +50,86 @@ _SILENT = {"enabled_link_speed", "supported_cable_speed", "amber_version", "mft_
 _DARK_DB = 3.0
 """A lane that receives half the light of its neighbours in the same module is not like them."""
 _LANES = 16
+_LONGEST = 600
+_DEVICE = re.compile(
+    r"\s(?:-d|--device)[ =](\S{1,60})|\b(mlx\d_[a-z0-9_]{1,16}|mt\d{3,6}_\w{1,16}(?:\.\d)?)\b", re.ASCII
+)
+"""The device in a command line, or in a title that a script printed."""
+_Port = tuple[str, list[tuple[str, list[str] | str]]]
 _NO_ERRORS = 1e-250
 """A rate of `15E-255` is the tool's way to write that there was no error."""
 
 
 def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  the shell's word
-    """Return every value of the port; raises ToolError for an output without one."""
-    pairs = list(_from_json(text) if text.lstrip().startswith("{") else _from_text(text))
+    """Return every value of the port; of several ports in one text each at the device that a line above it names, or
+    at `port/N`. Raises ToolError for an output without a value."""
+    ports = _from_json(text, exit, err) if text.lstrip().startswith("{") else list(_from_text(text))
     items: list[Item] = []
+    remarks: list[str] = []
     unknown: dict[str, None] = {}
-    for label, said in pairs:
-        name = values.name_of(label)
-        if name in _NAMES:
-            items += _items(*_NAMES[name], said)
-        elif name not in _SILENT:
-            unknown[label] = None
+    for number, (device, pairs) in enumerate(ports):
+        found: list[Item] = []
+        for label, said in pairs:
+            name = values.name_of(label)
+            if name in _NAMES:
+                found += _items(*_NAMES[name], said)
+            elif name not in _SILENT:
+                unknown[label] = None
+        if len(ports) > 1:
+            place = device or f"port/{number}"
+            found = [item._replace(where=f"{place}/{item.where}".rstrip("/")) for item in found]
+        items += found
+        remarks += _remarks(found)
     if not items:
         raise without_values(text, exit=exit, err=err, tool="mlxlink")
-    return Report(TOOL, tuple(items), tuple(_remarks(items)), tuple(unknown))
+    return Report(TOOL, tuple(items), tuple(remarks), tuple(unknown))
 
 
-def _from_text(text: str) -> Iterator[tuple[str, list[str] | str]]:
+def _from_text(text: str) -> Iterator[_Port]:
+    device, pairs = "", dict[str, list[str] | str]()
     for line in text.split("\n"):
-        pair = _PAIR.fullmatch(line.strip())
-        if pair is not None:
-            yield pair[1], pair[2]
+        line = line[:_LONGEST].strip()
+        pair = _PAIR.fullmatch(line)
+        named = _DEVICE.search(line) if pair is None else None
+        if (pair is not None and pair[1] in pairs) or (named is not None and pairs):
+            yield device, list(pairs.items())
+            device, pairs = "", {}
+        if named is not None:
+            device = named[1] or named[2]
+        elif pair is not None:
+            pairs[pair[1]] = pair[2]
+    if pairs:
+        yield device, list(pairs.items())
 
 
-def _from_json(text: str) -> Iterator[tuple[str, list[str] | str]]:
-    try:
-        output = json.loads(text)["result"]["output"]
-        sections = [section for section in output.values() if isinstance(section, dict)]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise ToolError("not_this_tool", "this is not the JSON that mlxlink prints") from None
-    for section in sections:
-        for label, value in section.items():
-            yield label, _listed(value)
+def _from_json(text: str, exit: int, err: str) -> list[_Port]:  # noqa: A002  the shell's word
+    read = documents(text)
+    ports: list[_Port] = []
+    said = ""
+    for before, document in read.found:
+        try:
+            sections = [section for section in document["result"]["output"].values() if isinstance(section, dict)]
+        except (KeyError, TypeError, AttributeError):
+            status = document.get("status")
+            said += f"{status.get('message')}\n" if isinstance(status, dict) and status.get("message") else ""
+            continue
+        named = _DEVICE.search(before[-_LONGEST:])
+        device = (named[1] or named[2]) if named is not None else ""
+        ports.append((device, [(label, _listed(value)) for section in sections for label, value in section.items()]))
+    if ports:
+        return ports
+    if read.cut:
+        raise ToolError("truncated", "the JSON of mlxlink ends in its middle")
+    if said:
+        error = without_values(clean_text(said), exit=exit, err=err, tool="mlxlink")
+        raise ToolError("no_answer", str(error)) if error.reason == "not_this_tool" else error
+    raise ToolError("not_this_tool", "this is not the JSON that mlxlink prints")
 
 
 def _listed(value: Any) -> list[str] | str:
-    if isinstance(value, dict) and isinstance(value.get("values"), list):
-        return [str(entry) for entry in value["values"]]
-    return str(value)
+    if isinstance(value, dict):
+        value = value.get("values", value)
+    return [str(entry) for entry in value] if isinstance(value, list) else str(value)
 
 
 def _items(name: str, unit: str, said: list[str] | str) -> list[Item]:

@@ -5,13 +5,14 @@ The temperature of the JSON is in kelvin. A value of all ones means that the dri
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from stethoscope.model.metric import Missing, Reason
 from stethoscope.model.report import Item, Report, ToolError, Value
 from stethoscope.parse.tools import values
+from stethoscope.parse.tools.documents import documents
 from stethoscope.parse.tools.errors import without_values
+from stethoscope.text import clean
 
 TOOL = "nvme"
 
@@ -61,36 +62,30 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
 
 
 def _documents(text: str) -> list[tuple[str, dict[str, Any]]]:
-    found: list[tuple[str, dict[str, Any]]] = []
-    decoder = json.JSONDecoder()
-    where, place = "", 0
-    while True:
-        start = text.find("{", place)
-        for line in text[place : start if start >= 0 else len(text)].split("\n"):
+    """Return the documents with the drive that a line before each names."""
+    read = documents(text)
+    if not read.found and "{" in text:
+        raise ToolError("truncated" if read.cut else "not_this_tool", "this is not the JSON that nvme prints")
+    named: list[tuple[str, dict[str, Any]]] = []
+    where = ""
+    for before, document in read.found:
+        for line in before.split("\n"):
             if line.startswith("# /dev/"):
                 where = line[len("# /dev/") :].strip()
-        if start < 0:
-            return found
-        try:
-            document, place = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            if found:
-                return found
-            cut = "truncated" if text.count("{") > text.count("}") else "not_this_tool"
-            raise ToolError(cut, "this is not the JSON that nvme prints") from None
-        found.append((where, document))
+        named.append((where, document))
+    return named
 
 
 def _log(where: str, document: dict[str, Any], remarks: list[str], unknown: dict[str, None]) -> list[Item]:
     items = []
     for key, raw in document.items():
-        if key not in _NAMES:
-            if not key.startswith("temperature_sensor_"):
-                unknown[str(key)] = None
+        sensor = key.startswith("temperature_sensor_")
+        if key not in _NAMES and not sensor:
+            unknown[str(key)] = None
             continue
-        name, unit = _NAMES[key]
+        name, unit = (clean(key, 40), "C") if sensor else _NAMES[key]
         value = _number(raw)
-        if key == "temperature" and not isinstance(value, Missing | str):
+        if (sensor or key == "temperature") and not isinstance(value, Missing | str):
             value = Missing(Reason.UNSUPPORTED) if value == 0 else value - _KELVIN
         level = _level(name, value, document)
         items.append(Item(where, name, value, unit, level))
@@ -108,7 +103,9 @@ def _number(raw: Any) -> Value:
     if isinstance(raw, bool) or raw is None:
         return Missing(Reason.ERROR)
     if isinstance(raw, int | float):
-        return raw if 0 <= raw < 2**127 else Missing(Reason.ERROR)
+        if not 0 <= raw < 2**127:
+            return Missing(Reason.ERROR)
+        return int(raw) if raw == int(raw) else raw
     text = str(raw).replace(",", "")
     if text.startswith("0x"):
         return values.hexadecimal(text)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
 from stethoscope.model.report import Item, Report, ToolError
+from stethoscope.parse.tools.documents import documents
 from stethoscope.parse.tools.errors import without_values
 from stethoscope.text import clean
 
@@ -49,20 +49,42 @@ _ATTRIBUTES = {
 """ATA attributes by number: their names differ between vendors."""
 _PACKED = frozenset({188})
 """Attributes whose raw value is several 16-bit counts in one."""
+_SAID = 200
 _LEADING = re.compile(r"-?\d{1,20}", re.ASCII)
+_WORN = 100
 _FAILING, _PREFAIL = 8, 16
 """Bits of the exit status: the disk fails now; an attribute is below its threshold."""
 _SECTIONS = frozenset({
     "json_format_version", "smartctl", "device", "smart_status", "temperature", "power_on_time", "power_cycle_count",
     "ata_smart_attributes", "scsi_error_counter_log", "scsi_grown_defect_list", "user_capacity", "local_time",
     "smart_support", "nvme_total_capacity", "logical_block_size", "physical_block_size", "rotation_rate",
-    "ata_smart_error_log", "ata_smart_self_test_log", _LOG, *_WORDS,
+    "ata_smart_error_log", "ata_smart_self_test_log", "endurance_used", "spare_available", "nvme_self_test_log",
+    "scsi_percentage_used_endurance_indicator", _LOG, *_WORDS,
 })  # fmt: skip
 
 
 def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  the shell's word
-    """Return the values of one disk; raises ToolError for an output that holds none."""
-    document = _document(text, exit, err)
+    """Return the values of each disk; raises ToolError for an output that holds none."""
+    reports: list[Report] = []
+    failure: ToolError | None = None
+    for document in _documents(text, exit, err):
+        try:
+            reports.append(_disk(document, exit, err))
+        except ToolError as error:
+            failure = failure or error
+    if not reports:
+        raise failure or without_values(text, exit=exit, err=err, tool=TOOL)
+    if len(reports) == 1:
+        return reports[0]
+    return Report(
+        TOOL,
+        tuple(item for report in reports for item in report.items),
+        tuple(f"{report.items[0].where}: {remark}" for report in reports for remark in report.remarks),
+        tuple(dict.fromkeys(name for report in reports for name in report.unknown)),
+    )
+
+
+def _disk(document: dict[str, Any], exit: int, err: str) -> Report:  # noqa: A002  the shell's word
     device = document.get("device")
     where = ""
     if isinstance(device, dict):
@@ -80,7 +102,7 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
     ]
     if not values:
         raise _nothing(remarks, document, exit, err)
-    unknown = [name for name in document if name not in _SECTIONS]
+    unknown = [name for name in document if name not in _SECTIONS and not name.startswith("scsi_self_test_")]
     log = document.get(_LOG)
     if isinstance(log, dict):
         unknown += [f"{_LOG}/{name}" for name in log if name not in _NVME and name not in _READ_ELSEWHERE]
@@ -92,24 +114,20 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
     )
 
 
-def _document(text: str, exit: int, err: str) -> dict[str, Any]:  # noqa: A002  the shell's word
+def _documents(text: str, exit: int, err: str) -> list[dict[str, Any]]:  # noqa: A002  the shell's word
     if len(text) > MAX_TEXT:
         raise ToolError("not_this_tool", f"smartctl printed {len(text):,} characters")
-    start = text.find("{")
-    if start < 0:
-        raise without_values(text, exit=exit, err=err, tool=TOOL)
-    try:
-        document = json.loads(text[start:])
-    except (ValueError, RecursionError):
-        known = '"smartctl"' in text or '"json_format_version"' in text
-        if known:
-            raise ToolError("truncated", "the output of smartctl ends in its middle") from None
-        raise without_values(text, exit=exit, err=err, tool=TOOL) from None
-    if not isinstance(document, dict) or not document.keys() & {"smartctl", "smart_status", _LOG}:
+    read = documents(text)
+    known = [document for _, document in read.found if document.keys() & {"smartctl", "smart_status", _LOG}]
+    if known:
+        if all("devices" in document for document in known):
+            raise ToolError("not_this_tool", "this is smartctl's list of disks, not what it says of one")
+        return [document for document in known if "devices" not in document]
+    if read.cut and ('"smartctl"' in text or '"json_format_version"' in text):
+        raise ToolError("truncated", "the output of smartctl ends in its middle")
+    if read.found:
         raise ToolError("not_this_tool", "this JSON is not what smartctl prints")
-    if "devices" in document:
-        raise ToolError("not_this_tool", "this is smartctl's list of disks, not what it says of one")
-    return document
+    raise without_values(text, exit=exit, err=err, tool=TOOL)
 
 
 def _nothing(remarks: tuple[str, ...], document: dict[str, Any], exit: int, err: str) -> ToolError:  # noqa: A002
@@ -156,6 +174,17 @@ def _health(document: dict[str, Any]) -> Iterator[Item]:
     if current and current > 0 and not isinstance(document.get(_LOG), dict):
         trip = _number(temperature, "drive_trip")
         yield Item("", "temperature", current, "C", "critical" if trip and current >= trip else "")
+    # Since 7.5 of every disk that wears; an NVMe disk says the same in its own log.
+    if not isinstance(document.get(_LOG), dict):
+        used = _number(document.get("endurance_used"), "current_percent")
+        if used is None:
+            used = _number(document, "scsi_percentage_used_endurance_indicator")
+        if used is not None:
+            yield Item("", "endurance_used", used, "%", "warning" if used >= _WORN else "")
+        spare = _number(document.get("spare_available"), "current_percent")
+        if spare is not None:
+            low = _number(document.get("spare_available"), "threshold_percent")
+            yield Item("", "spare_available", spare, "%", "critical" if low is not None and spare < low else "")
     cycles = _number(document, "power_cycle_count")
     if cycles is not None and not isinstance(document.get(_LOG), dict):
         yield Item("", "power_cycles", cycles, "events")
@@ -247,14 +276,27 @@ def _remarks(document: dict[str, Any]) -> Iterator[str]:
         if count:
             yield f"{count:g} errors in the disk's error log"
             break
+    for test in _self_tests(document):
+        status = test.get("status", test.get("self_test_result", test.get("result")))
+        if not isinstance(status, dict) or not status.get("string"):
+            continue
+        words = str(status["string"])
+        # Only the log of ATA says whether a test passed; the others say it in words.
+        passed = status.get("passed")
+        if passed is False or (passed is None and re.search(r"fail|error(?! or)", words[:_SAID], re.IGNORECASE)):
+            yield clean(f"self-test: {words}", _SAID)
+
+
+def _self_tests(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the entries of the logs of self-tests, whatever the kind of disk."""
     tests = document.get("ata_smart_self_test_log")
-    for kind in ("extended", "standard"):
-        section = tests.get(kind) if isinstance(tests, dict) else None
-        table = section.get("table") if isinstance(section, dict) else None
-        for test in table if isinstance(table, list) else ():
-            status = test.get("status") if isinstance(test, dict) else None
-            if isinstance(status, dict) and status.get("passed") is False and status.get("string"):
-                yield clean(f"self-test: {status['string']}", 200)
+    logs = [tests.get(kind) for kind in ("extended", "standard")] if isinstance(tests, dict) else []
+    for log in (*logs, document.get("nvme_self_test_log")):
+        table = log.get("table") if isinstance(log, dict) else None
+        yield from (test for test in (table if isinstance(table, list) else ()) if isinstance(test, dict))
+    yield from (
+        test for name, test in document.items() if name.startswith("scsi_self_test_") and isinstance(test, dict)
+    )
 
 
 def _number(section: object, key: str) -> int | float | None:
