@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
+from stethoscope.cli.filter import filter_json, filter_option, filter_row, fitting, read_filter
 from stethoscope.cli.playbooks import directories as directories_of
 from stethoscope.cli.playbooks import playbooks_option
 from stethoscope.cli.source import SourceOptions, open_source, source_options, with_keys
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from stethoscope.model.fleet import FleetSnapshot
     from stethoscope.session.check import CheckResult
     from stethoscope.ui.present.spans import Glyphs, Row
 
@@ -23,35 +26,62 @@ if TYPE_CHECKING:
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @source_options
 @click.option("--at", metavar="TIME", help="With --replay: 02:14:07 (UTC), an ISO 8601 time, +5m, -5m. [its end]")
+@filter_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document (stethoscope.check/1).")
 @click.option("--timeout", metavar="TIME", default="40s", show_default=True, help="Longest wait for slow nodes.")
 @playbooks_option
 @click.option("--ascii", "ascii_only", is_flag=True, help="Print ASCII signs alone.")
 def command(
-    source: SourceOptions, at: str | None, as_json: bool, timeout: str, playbooks: tuple[str, ...], ascii_only: bool
+    source: SourceOptions,
+    at: str | None,
+    filter_text: str | None,
+    as_json: bool,
+    timeout: str,
+    playbooks: tuple[str, ...],
+    ascii_only: bool,
 ) -> int:
     """Look at every node twice within a few seconds and print what is wrong; with --replay, what was wrong at a time.
 
     Exit status: 0 nothing, 1 findings of P2, 2 findings of P0 or P1, 69 when no node was reached.
     """
     recording, directories = source.recording(), directories_of(playbooks)
+    chosen = read_filter(filter_text, directories)
     if recording is not None:
         result = look_back(recording, at, directories)
     elif at is not None:
         raise UsageError("--at is a time of a recording: say which one with --replay")
     else:
         result = look(with_keys(source), timeout, directories)
+    nodes, is_reached = len(result.snapshot.nodes), bool(result.reached)
+    if chosen is not None:
+        result = _told_of(result, fitting(result.snapshot, chosen))
     if as_json:
         import msgspec
 
         from stethoscope.ui.present.report import report_json
 
-        click.echo(msgspec.json.encode(report_json(result)).decode())
+        document = report_json(result)
+        if chosen is not None:
+            document["filter"] = filter_json(chosen, len(result.snapshot.nodes), nodes)
+        click.echo(msgspec.json.encode(document).decode())
     else:
         from stethoscope.ui.present.report import report_rows
 
-        print_rows(lambda glyphs: report_rows(result, glyphs), ascii_only=ascii_only)
-    return exit_code(result)
+        more = [filter_row(chosen, len(result.snapshot.nodes), nodes)] if chosen is not None else []
+        print_rows(lambda glyphs: [*more, *report_rows(result, glyphs)], ascii_only=ascii_only)
+    return exit_code(result, is_reached=is_reached)
+
+
+def _told_of(result: CheckResult, snapshot: FleetSnapshot) -> CheckResult:
+    """Return what was seen of the nodes of `snapshot`."""
+    there = snapshot.by_name
+    return replace(
+        result,
+        snapshot=snapshot,
+        reached=tuple(name for name in result.reached if name in there),
+        unreached=tuple(name for name in result.unreached if name in there),
+        seen_once=tuple(name for name in result.seen_once if name in there),
+    )
 
 
 def look(source: SourceOptions, timeout: str, directories: list[Path], *, one: str = "") -> CheckResult:
@@ -98,11 +128,12 @@ def look_back(recording: Path, at: str | None, directories: list[Path]) -> Check
     return check_recording(tape, session_maker(*directories), tape.end if at is None else parse_at(at, tape))
 
 
-def exit_code(result: CheckResult) -> int:
-    """Return the exit status that a result stands for."""
+def exit_code(result: CheckResult, *, is_reached: bool | None = None) -> int:
+    """Return the exit status that a result stands for; `is_reached` tells whether any node was reached, where the
+    result does not tell of all."""
     from stethoscope.model.finding import Severity
 
-    if not result.reached:
+    if not (result.reached if is_reached is None else is_reached):
         return EXIT_UNREACHABLE
     severities = {finding.severity for finding in result.findings}
     if severities & {Severity.P0, Severity.P1}:
