@@ -1,8 +1,9 @@
 """What it costs to fold the frames of a fleet: `python -m benchmarks.fold [nodes] [tick_s]`.
 
 Prints microseconds per line (parsing included), the share of a core at one line per node and tick, the time of a
-snapshot, and memory; then the same with the parts of what is read rarely, one round for each node in 30 s. The floor
-beside it is decoding the same lines into typed structs and nothing else.
+snapshot, and memory; then the same with the parts of what is read rarely, of which half change from one reading to the
+next. The last snapshot is held while the next one is made, as a console does. The floor beside it is decoding the same
+lines into typed structs and nothing else.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from benchmarks.parts import CHANGING, EVERY_S, STANDING, PartProbe
+from benchmarks.parts import CHANGING, STANDING, PartProbe, every_s
 from stethoscope.analysis.fold import FleetState
 from stethoscope.model import wire
 from stethoscope.model.frame import Frame, Link, LinkState
@@ -115,23 +116,24 @@ def main() -> None:
         )
     per_second = nodes / tick_s * (costs["delta"] + tick_s / 60 * (costs["full"] - costs["delta"])) / 1e6
     print(f"  fold {per_second * 100:.1f} % of a core")
-    snapshot = _snapshots(state, probes[0], names)
-    _print_memory(snapshot)
+    _print_memory(_snapshots(state, probes[0], names, 400.0))
     share = _rare(state, names)
-    _snapshots(state, probes[0], names)
+    snapshot = _snapshots(state, probes[0], names, 800.0)
     print(f"  parse and fold of all {(per_second + share) * 100:.1f} % of a core")
-    _print_memory(state.snapshot(START_WALL, 900.0))
+    _print_memory(snapshot)
 
 
-def _snapshots(state: FleetState, probe: Probe, names: list[str]) -> FleetSnapshot:
-    """Print how long snapshots take while frames come; return the last one."""
+def _snapshots(state: FleetState, probe: Probe, names: list[str], mono: float) -> FleetSnapshot:
+    """Print how long snapshots take while frames come, what these copy behind one included; return the last one."""
     snapshots = []
     for number in range(40):
-        raw = probe.delta(400.0 + number)
-        for name in names[::20]:
-            state.apply(Frame(name, START_WALL, 400.0 + number, raw), parse(raw))
+        raw = probe.delta(mono + number)
+        for name in names[1::20]:
+            state.apply(Frame(name, START_WALL, mono + number, raw), parse(raw))
+        line = parse(raw)
         began = time.process_time()
-        snapshot = state.snapshot(START_WALL, 400.0 + number)
+        snapshot = state.snapshot(START_WALL, mono + number)
+        state.apply(Frame(names[0], START_WALL, mono + number, raw), line)
         snapshots.append((time.process_time() - began) * 1e3)
     print(f"  snapshot {statistics.median(snapshots):.2f} ms, worst {max(snapshots):.2f} ms (5 % of the nodes changed)")
     return snapshot
@@ -140,14 +142,15 @@ def _snapshots(state: FleetState, probe: Probe, names: list[str]) -> FleetSnapsh
 def _rare(state: FleetState, names: list[str]) -> float:
     """Tell of two rounds of parts; return the share of a core that they take in each interval."""
     probes = [PartProbe(number, load_catalogue()) for number in range(20)]
+    held = state.snapshot(START_WALL, 50.0)
     spent: dict[str, list[float]] = {"first": [], "whole": [], "same": []}
     sizes: dict[str, int] = {}
     share = 0.0
     for turn in range(3):
         for group in (*CHANGING, *STANDING):
             kind = "first" if turn == 0 else "whole" if group in CHANGING else "same"
-            mono = 100.0 + 30.0 * turn
-            lines = [probe.part(group, 1_000, mono, same=kind == "same") for probe in probes]
+            mono, often_s = 100.0 + 60.0 * turn, every_s(group, len(names))
+            lines = [probe.part(group, 0, mono, s=often_s, same=kind == "same") for probe in probes]
             sizes[group] = max(len(lines[0]), sizes.get(group, 0))
             began = time.process_time()
             for position, name in enumerate(names):
@@ -156,9 +159,10 @@ def _rare(state: FleetState, names: list[str]) -> float:
             cost = (time.process_time() - began) / len(names)
             spent[kind].append(cost)
             if turn == 2:
-                share += cost * len(names) / EVERY_S.get(group, 30.0)
-                print(f"  part  {sizes[group]:5} bytes  {cost * 1e6:6.1f} us  {group}, {kind}")
-        state.snapshot(START_WALL, 101.0 + 30.0 * turn)
+                share += cost * len(names) / often_s
+                print(f"  part  {sizes[group]:5} bytes  {cost * 1e6:6.1f} us  {group}, {kind}, every {often_s:g} s")
+        held = state.snapshot(START_WALL, 101.0 + 60.0 * turn)
+    assert all(len(node.parts) == len((*CHANGING, *STANDING)) for node in held.nodes)
     print(f"  first parts of a node {sum(spent['first']) * 1e3:.2f} ms; parts {share * 100:.1f} % of a core")
     return share
 

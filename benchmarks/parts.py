@@ -5,14 +5,22 @@ from __future__ import annotations
 
 import random
 
+from stethoscope.collect.watchlist import pace_of
 from stethoscope.model import wire
 from stethoscope.model.metric import Kind, Metric, Scope
 
 GPUS, LINKS, PCIE, DISKS, MOUNTS, NETS = 8, 18, 30, 10, 12, 12
 CHANGING = ("gpu", "disks", "mounts", "net", "host")
 STANDING = ("pcie", "clock", "tuning", "identity")
-EVERY_S = {"clock": 60.0, "tuning": 300.0, "identity": 300.0}
+SLOW_S = {"clock": 60.0, "tuning": 300.0, "identity": 300.0}
+WHOLE_S = 300.0
+"""A group that does not change is sent whole so often."""
 _PCI = "/sys/bus/pci/drivers"
+
+
+def every_s(group: str, nodes: int) -> float:
+    """Return how often `group` is read on a fleet of `nodes`."""
+    return SLOW_S.get(group) or 30.0 * pace_of(nodes)
 
 
 class PartProbe:
@@ -24,9 +32,9 @@ class PartProbe:
         self.metrics = [metric for metric in catalogue.values() if metric.group == "gpu"]
         self.total = self.random.randrange(10**9)
 
-    def part(self, group: str, seq: int, mono: float, *, same: bool = False) -> bytes:
-        """Return the line of one reading of `group`."""
-        line = wire.Part(seq=seq, mono=mono, wall=1_773_454_447.0 + mono, name=group, s=EVERY_S.get(group, 30.0))
+    def part(self, group: str, seq: int, mono: float, *, s: float, same: bool = False) -> bytes:
+        """Return the line of one reading of `group`, which is read every `s` seconds."""
+        line = wire.Part(seq=seq, mono=mono, wall=1_773_454_447.0 + mono, name=group, s=s)
         if same:
             line.same = True
             return wire.encode(line)
