@@ -111,10 +111,16 @@ run() {
 
 # ---------------------------------------------------------------- files; paths are relative to the root
 
+# Gives up a group when its grep could not be started or was killed: half of it would say that devices are gone.
+check() {
+  [ $? -lt 126 ] || exit 1
+}
+
 # Prints the lines of files.
 plain() {
   echo @files
   grep -e '' -- "$@" /dev/null 2>&1
+  check
 }
 
 # Prints which files there are and the lines of them that match: some EXPRESSION FILE...
@@ -125,6 +131,7 @@ some() {
   printf '%s\n' "$@"
   echo @files
   grep -E -e "$only" -- "$@" /dev/null 2>&1
+  check
 }
 
 # Prints which files there are and their lines that do not end in 0.
@@ -133,6 +140,7 @@ nonzero() {
   printf '%s\n' "$@"
   echo @files
   grep -v -E -e '(^|[[:space:]])0[[:space:]]*$' -e '^[[:space:]]*$' -- "$@" /dev/null 2>&1
+  check
 }
 
 # Prints the lines of many files that mostly say the same: count PATTERN FILE...
@@ -140,6 +148,7 @@ count() {
   echo "@count $1"
   shift
   grep -h -e '' -- "$@" /dev/null
+  check
 }
 
 # Prints where links lead. It takes no process to follow one that leads to a directory.
@@ -149,7 +158,7 @@ link() {
     real=
     if [ -d "$place" ]; then
       cd -P "$place" && real=$PWD
-      cd "$root/"
+      cd "$root/" || exit 1
     fi
     [ -n "$real" ] || [ ! -h "$place" ] && [ ! -e "$place" ] || real=${real:-$(follow "$place")}
     case $base$real in "$base$base"/*) real=${real#"$base"} ;; esac
@@ -324,10 +333,13 @@ attend() {
   fi
   echo "@reading $group $limit" || exit 0
   if [ $group = gpu ] && [ -z "$gpu_fields" ]; then learn_gpu "$gpu_wanted"; fi
-  [ $group = gpu ] && [ -z "$gpu_fields" ] || content=$(exec 5>&- 6>&-; eval "read_$group")
+  [ $group = gpu ] && [ -z "$gpu_fields" ] || content=$(exec 5>&- 6>&-; eval "read_$group"; echo @whole)
   echo @reading || exit 0
   [ $group = gpu ] && [ -z "$gpu_fields" ] && return
-  # The console would take it for a flood.
+  # A shell that cannot start a process ends. More than so much the console would take for a flood.
+  case $end_of_line$content in *"$end_of_line@whole") ;; *) return ;; esac
+  content=${content%@whole}
+  content=${content%"$end_of_line"}
   [ ${#content} -lt 900000 ] || return
   if [ "$content" = "$last" ] && [ $((began - sent)) -lt 29900 ]; then
     tell @same

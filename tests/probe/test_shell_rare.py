@@ -442,6 +442,17 @@ def test_statistics_of_interfaces(begin: Begin, tool: Callable[[str, str], None]
     assert len(part.files) == 3
 
 
+@pytest.mark.parametrize("name", SHELLS)
+def test_half_a_group_is_not_told(name: str, begin: Begin, tool: Callable[[str, str], None], tree: Tree) -> None:
+    tree.put("proc/a", "1\n")
+    tree.put("proc/b", "1\n")
+    # One that is killed, as by a kernel that is out of memory.
+    tool("grep", f'case $* in *proc/b*) kill -KILL $$ ;; esac\nexec {needs.tool("grep")} "$@"')
+    rarely = begin(group("b", ("/proc/b", "only 1")), group("a", ("/proc/a", "")), name=name)
+    for _ in range(3):
+        assert rarely.probe.until(lambda message: isinstance(message, wire.Part)).name == "a"
+
+
 def test_nothing_is_written(begin: Begin, tree: Tree) -> None:
     def files() -> set[str]:
         return {str(path) for path in tree.root.rglob("*")}
