@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @click.option("--keep-size", metavar="SIZE", default="2G", show_default=True, help="Size that it keeps.")
 @click.option("--metric", metavar="ID", help="Metric of the fleet screen to start with.")
 @playbooks_option
+@click.option("--fresh", is_flag=True, help="Do not begin with the view, filter and selection of the last time.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters alone.")
 def command(
     source: SourceOptions,
@@ -33,6 +34,7 @@ def command(
     keep_size: str,
     metric: str | None,
     playbooks: tuple[str, ...],
+    fresh: bool,
     ascii_only: bool,
 ) -> int:
     """Open the live console: is something wrong, and where?
@@ -55,7 +57,9 @@ def command(
     async def open_session() -> Session:
         return _open(source, directories, record, no_record, keep_time, keep_size)
 
-    return run_console(open_session, title=_title(source), ascii_only=ascii_only, metric=metric)
+    return run_console(
+        open_session, title=_title(source), ascii_only=ascii_only, metric=metric, keeps=True, fresh=fresh
+    )
 
 
 def _open(

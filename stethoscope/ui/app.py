@@ -12,7 +12,7 @@ from textual.app import App
 from stethoscope.clock import SystemClock, hms
 from stethoscope.errors import InternalError, StethoscopeError, UsageError, did_you_mean
 from stethoscope.text import clean
-from stethoscope.ui.bindings import bindings_of
+from stethoscope.ui.bindings import bindings_of, works
 from stethoscope.ui.keys import EVERYWHERE
 from stethoscope.ui.paint import Difference, Picture
 from stethoscope.ui.present.spans import ASCII, UNICODE
@@ -56,8 +56,11 @@ class StethoscopeApp(App[None]):
         ascii_only: bool = False,
         metric: str | None = None,
         clock: Clock | None = None,
+        keeps: bool = False,
+        fresh: bool = False,
     ) -> None:
-        """Open the session by `open_session` after the first picture; `metric` is the first one to show."""
+        """Open the session by `open_session` after the first picture; `metric` is the first one to show. With `keeps`
+        what is chosen is kept for the next time; `fresh` does not begin with what was kept."""
         super().__init__(ansi_color=True)
         self.register_theme(THEME)
         self.set_reactive(App.theme, THEME.name)
@@ -71,6 +74,7 @@ class StethoscopeApp(App[None]):
         self.replay: ReplayLike | None = None
         """The session, when it plays a recording."""
         self._open_session = open_session
+        self._keeps, self._fresh = keeps, fresh
         self._work: asyncio.Task[None] | None = None
         self._leaving = False
         self._picture = Picture()
@@ -126,6 +130,10 @@ class StethoscopeApp(App[None]):
         if isinstance(session, ReplayLike):
             self.replay = session
             self.fleet_screen.draw_frame()
+        if self._keeps:
+            from stethoscope.session.view_state import ViewState
+
+            self.fleet_screen.restore(ViewState(session.snapshot().fleet), fresh=self._fresh)
 
     def _check_metric(self, session: SessionLike) -> None:
         known = session.snapshot().catalogue
@@ -245,7 +253,15 @@ class StethoscopeApp(App[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys of a replay do nothing where there is none."""
-        return self.replay is not None or not action.startswith("replay_")
+        return works(action, parameters, replay=self.replay is not None)
+
+    def action_pause_replay(self) -> None:
+        """Let the replay stand still, or go on."""
+        pause = getattr(self.screen, "action_pause", None)
+        if pause is not None:
+            pause()
+        elif self.replay is not None:
+            self.replay.toggle_pause()
 
     def action_replay_seek(self, seconds: int) -> None:
         """Go so far forward in the recording, or back."""

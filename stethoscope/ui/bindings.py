@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from textual.actions import parse
 from textual.binding import Binding
 
 from stethoscope.ui.keys import KEYS
@@ -17,6 +18,16 @@ MOVES: dict[str, str] = {
     "pageup": "page(-1)", "pagedown": "page(1)",
 }  # fmt: skip
 """What the moving keys do on a screen that has `action_move` and `action_page`."""
+
+
+_BOUND = {parse(key.action)[1:]: key for key in KEYS if key.live or key.replay}
+
+
+def works(action: str, parameters: tuple[object, ...], *, replay: bool) -> bool:
+    """Tell whether what a key does can be done here: some keys are for a replay alone, some have there another
+    meaning."""
+    key = _BOUND.get((action, parameters))
+    return key is None or not (key.live if replay else key.replay)
 
 
 def bindings_of(screen: str, *, moves: bool = False) -> list[BindingType]:

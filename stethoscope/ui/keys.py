@@ -24,13 +24,15 @@ class Key(NamedTuple):
     palette: bool = True
     replay: bool = False
     """It works in a replay only."""
+    live: bool = False
+    """It does not work in a replay, where the key does something else."""
 
 
 EVERYWHERE = "everywhere"
 # fmt: off
 KEYS: tuple[Key, ...] = (
     Key("node.open", ("enter",), "open_node", "node: open", "node",
-        "Open the node under the cursor; unfold the folded line.", ("fleet",), footer=True),
+        "Open the node under the cursor; unfold the folded line; open or close a group.", ("fleet",), footer=True),
     Key("metric.choose", ("m",), "choose_metric", "metric: choose", "metric",
         "Choose the metric of the fleet screen by name.", ("fleet",), footer=True),
     Key("metric.next", ("right_square_bracket",), "next_metric(1)", "metric: next", "next metric",
@@ -39,8 +41,36 @@ KEYS: tuple[Key, ...] = (
         "Show the previous metric.", ("fleet",)),
     Key("filter.edit", ("slash",), "edit_filter", "filter: edit", "filter",
         "Show only nodes whose name contains a text or fits a pattern with * and ?.", ("fleet",), footer=True),
-    Key("view.pause", ("space",), "pause", "view: pause", "pause",
-        "Hold the picture still, or let it go on; data goes on being collected.", ("fleet", "node"), footer=True),
+    Key("density.next", ("d",), "next_density", "density: next", "density",
+        "Give a GPU more room or less: a number, one cell, half a cell with two nodes on a line.", ("fleet",),
+        footer=True),
+    Key("mode.next", ("c",), "next_mode", "compare: next way", "compare",
+        "Show the metric as it is, as its distance from the peers, or as what changed since the mark.", ("fleet",)),
+    Key("group.next", ("b",), "next_group", "group: by the next", "group by",
+        "Group nodes by rack, pod, leaf, job or partition, or not.", ("fleet",)),
+    Key("jump.next", ("n",), "next_wrong", "jump: to the next that deviates", "next",
+        "Go to the next node with something wrong, or unlike its peers.", ("fleet",), live=True),
+    Key("jump.previous", ("N",), "previous_wrong", "jump: to the previous that deviates", "previous",
+        "Go to the previous node with something wrong, or unlike its peers.", ("fleet",), live=True),
+    Key("jump.forward", ("right_curly_bracket",), "jump(1)", "jump: forward", "forward",
+        "The same as n, also in a replay.", ("fleet",), palette=False),
+    Key("jump.backward", ("left_curly_bracket",), "jump(-1)", "jump: backward", "backward",
+        "The same as N, also in a replay.", ("fleet",), palette=False),
+    Key("select.on", ("space",), "mark_and_go_on", "select: this and go on", "select",
+        "Select the node under the cursor, or let it go, and step on; on the line of a group all of its nodes.",
+        ("fleet",), palette=False, live=True),
+    Key("select.this", ("x",), "mark", "select: this", "select",
+        "Select the node under the cursor, or let it go; also in a replay.", ("fleet",)),
+    Key("select.all", ("asterisk",), "mark_all", "select: all that fit", "select all",
+        "Select all nodes that fit the filter, or let them go.", ("fleet",)),
+    Key("select.none", ("X",), "mark_none", "select: none", "select none",
+        "Let all selected nodes go.", ("fleet",)),
+    Key("view.choose", ("v",), "choose_view", "view: open", "view",
+        "Open a view that was saved.", ("fleet",)),
+    Key("view.save", ("V",), "save_view", "view: save", "save view",
+        "Save metric, density, order, grouping and filter under a name.", ("fleet",)),
+    Key("view.pause", ("p",), "pause", "view: pause", "pause",
+        "Hold the picture still, or let it go on; data goes on being collected.", ("fleet", "node")),
     Key("section.toggle", ("enter",), "toggle_section", "section: open or close", "open",
         "Open or close the section under the cursor; from what is wrong, go to where it stands.",
         ("node",), footer=True),
@@ -71,7 +101,7 @@ KEYS: tuple[Key, ...] = (
     Key("probe.save", ("w",), "save_result", "probe: save the result", "save",
         "Write all that came back into a file.", ("result",), footer=True),
     Key("sort.next", ("s",), "next_sort", "sort: next order", "sort",
-        "Order the rows: worst first, by name, by value.", ("fleet",)),
+        "Order the rows: worst first, by name, by value, by group.", ("fleet",)),
     Key("fold.next", ("f",), "next_fold", "fold: next way", "fold",
         "Fold healthy nodes: what does not fit, all, none.", ("fleet",)),
     Key("drift.open", ("D",), "open_drift", "drift: open", "drift",
@@ -96,6 +126,8 @@ KEYS: tuple[Key, ...] = (
         "Go to what is wrong first, and follow it.", ("node",)),
     Key("value.last", ("end", "G"), "cursor_last", "value: to the last section", "last",
         "Go to the last section.", ("node",)),
+    Key("replay.pause", ("space",), "pause_replay", "replay: pause", "pause",
+        "Stand still, or go on; p does the same.", (EVERYWHERE,), footer=True, replay=True),
     Key("replay.back", ("comma",), "replay_seek(-10)", "replay: back 10 s", "back 10 s",
         "Go back by 10 s.", (EVERYWHERE,), footer=True, replay=True),
     Key("replay.on", ("full_stop",), "replay_seek(10)", "replay: on 10 s", "on 10 s",
@@ -113,7 +145,7 @@ KEYS: tuple[Key, ...] = (
     Key("replay.faster", ("plus", "equals_sign"), "replay_speed(1)", "replay: faster", "faster",
         "Play at twice the speed, up to 64 times.", (EVERYWHERE,), replay=True),
     Key("back", ("escape",), "back", "screen: back", "back",
-        "Go back: close, drop the filter, leave the node.", (EVERYWHERE,), palette=False),
+        "Go back: close, drop the filter, let the selection go, leave the node.", (EVERYWHERE,), palette=False),
     Key("palette", ("ctrl+p",), "command_palette", "palette: open", "find",
         "Find everything by name: nodes, metrics, actions.", (EVERYWHERE,), palette=False),
     Key("help", ("question_mark", "f1"), "help", "help: keys and signs", "keys",
@@ -126,7 +158,8 @@ KEYS: tuple[Key, ...] = (
 _SHOWN = {
     "slash": "/", "question_mark": "?", "right_square_bracket": "]", "left_square_bracket": "[", "pageup": "pgup",
     "pagedown": "pgdn", "comma": ",", "full_stop": ".", "less_than_sign": "<", "greater_than_sign": ">",
-    "at": "@", "minus": "-", "plus": "+", "equals_sign": "=",
+    "at": "@", "minus": "-", "plus": "+", "equals_sign": "=", "asterisk": "*", "right_curly_bracket": "}",
+    "left_curly_bracket": "{",
 }  # fmt: skip
 
 
@@ -137,7 +170,7 @@ def shown(key: str) -> str:
 
 def keys_of(screen: str, *, replay: bool = False) -> list[Key]:
     """Return the keys that work on a screen, its own before those that work everywhere; in a replay there are more."""
-    known = [key for key in KEYS if replay or not key.replay]
+    known = [key for key in KEYS if not (key.live if replay else key.replay)]
     own = [key for key in known if screen in key.where]
     return own + [key for key in known if EVERYWHERE in key.where]
 
@@ -145,7 +178,7 @@ def keys_of(screen: str, *, replay: bool = False) -> list[Key]:
 def footer_of(screen: str, *, replay: bool = False) -> list[tuple[str, str]]:
     """Return the keys that matter on a screen, each with its word; going back comes first where there is a way back,
     and in a replay moving in time comes before the choice of what is shown."""
-    left_out = ("metric.choose", "filter.edit", "node.shell") if replay else ("view.pause",) if screen == "node" else ()
+    left_out = ("metric.choose", "filter.edit", "density.next", "node.shell") if replay else ()
     shown_keys = [
         key
         for key in keys_of(screen, replay=replay)
@@ -166,7 +199,7 @@ def markdown() -> str:
     ]
     for key in KEYS:
         names = ", ".join(f"`{shown(name)}`" for name in key.keys)
-        where = "in a replay" if key.replay else ", ".join(key.where)
+        where = "in a replay" if key.replay else ", ".join(key.where) + (", not in a replay" if key.live else "")
         lines.append(f"| {names} | {where} | {key.help} | {key.title} |")
     return "\n".join(lines) + "\n"
 

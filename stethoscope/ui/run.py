@@ -13,15 +13,27 @@ if TYPE_CHECKING:
     from stethoscope.ui.session import OpenSession
 
 
-def run_console(open_session: OpenSession, title: str, ascii_only: bool = False, metric: str | None = None) -> int:
+def run_console(
+    open_session: OpenSession,
+    title: str,
+    ascii_only: bool = False,
+    metric: str | None = None,
+    *,
+    keeps: bool = False,
+    fresh: bool = False,
+) -> int:
     """Run the console until it is quit and return the exit code; StethoscopeError when the session cannot be opened
-    or ends, UsageError when this is no terminal."""
+    or ends, UsageError when this is no terminal.
+
+    With `keeps` what is chosen on the fleet screen is kept in the state directory, and unless `fresh` the console
+    begins with what was kept the last time.
+    """
     # Textual draws on stderr, so that what is printed on stdout can go elsewhere.
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError("the console needs a terminal; `stethoscope check` answers without one")
     if os.environ.get("TERM", "dumb") == "dumb":
         raise UsageError("this terminal (TERM=dumb) cannot show a screen; `stethoscope check` answers without one")
-    return asyncio.run(_run(open_session, title, ascii_only or not speaks_utf8(), metric))
+    return asyncio.run(_run(open_session, title, ascii_only or not speaks_utf8(), metric, keeps, fresh))
 
 
 def speaks_utf8() -> bool:
@@ -37,10 +49,12 @@ def _plain_c() -> bool:
     return locale in ("C", "POSIX")
 
 
-async def _run(open_session: OpenSession, title: str, ascii_only: bool, metric: str | None) -> int:
+async def _run(
+    open_session: OpenSession, title: str, ascii_only: bool, metric: str | None, keeps: bool, fresh: bool
+) -> int:
     from stethoscope.ui.app import StethoscopeApp
 
-    app = StethoscopeApp(open_session, title, ascii_only=ascii_only, metric=metric)
+    app = StethoscopeApp(open_session, title, ascii_only=ascii_only, metric=metric, keeps=keeps, fresh=fresh)
     try:
         # Without the mouse, what is on the screen can be marked and copied as everywhere else in the terminal.
         await app.run_async(mouse=False)

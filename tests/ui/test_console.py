@@ -67,8 +67,8 @@ async def test_the_fleet_is_shown_worst_first() -> None:
             "metric",
             "/",
             "filter",
-            "space",
-            "pause",
+            "d",
+            "density",
             "?",
             "keys",
         ]
@@ -150,14 +150,14 @@ async def test_a_paused_view_stands_still() -> None:
 
     async with StethoscopeApp(open_session, "test").run_test(size=(80, 24)) as pilot:
         app = await ready(pilot)
-        await pilot.press("space")
+        await pilot.press("p")
         assert "PAUSED" in line(app, "top")
         before = visible(app)
         session.now = troubled(20)
         app.pull()
         await pilot.pause()
         assert visible(app) == before
-        await pilot.press("space")
+        await pilot.press("p")
         app.pull()
         await pilot.pause()
         assert "PAUSED" not in line(app, "top")

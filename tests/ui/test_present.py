@@ -13,7 +13,8 @@ from stethoscope.ui.present.assess import assess, freshness, metric_levels, peer
 from stethoscope.ui.present.cursor import cursor_line
 from stethoscope.ui.present.grid import FOLD, FleetGrid, Target
 from stethoscope.ui.present.heat import HeatScale
-from stethoscope.ui.present.lines import finding_rows, legend_line, top_line, unseen_line
+from stethoscope.ui.present.legend import legend_line
+from stethoscope.ui.present.lines import finding_rows, top_line, unseen_line
 from stethoscope.ui.present.numbers import cell_text, common_unit, fact_text, number, total_text, value_text
 from stethoscope.ui.present.peers import Peers
 from stethoscope.ui.present.spans import ASCII, UNICODE, Level, Span, cut, pad, plain, spread, to_ascii, width

@@ -53,15 +53,16 @@ def test_the_mark_says_how_it_moves(state: ReplayState, word: str) -> None:
 
 def test_keys_of_a_replay_are_shown_there_alone() -> None:
     replay_keys = {key.id for key in KEYS if key.replay}
-    assert len(replay_keys) == 8
+    assert len(replay_keys) == 9
     assert not replay_keys & {key.id for key in keys_of("fleet")}
     assert replay_keys <= {key.id for key in keys_of("node", replay=True)}
     words = [f"{key} {word}" for key, word in footer_of("fleet", replay=True)]
     assert words == ["enter node", "space pause", ", back 10 s", ". on 10 s", "n next change", "? keys"]
     assert not [row for row in help_rows(UNICODE, 80) if "next change" in plain(row)]
     assert any("Play at twice the speed" in plain(row) for row in help_rows(UNICODE, 80, replay=True))
-    bound = [name for key in KEYS for name in key.keys if "fleet" in key.where or "everywhere" in key.where]
-    assert len(bound) == len(set(bound))
+    for replay in (False, True):
+        bound = [name for key in keys_of("fleet", replay=replay) for name in key.keys if key.action]
+        assert len(bound) == len(set(bound))
 
 
 def top(app: StethoscopeApp) -> str:

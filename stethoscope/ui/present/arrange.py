@@ -39,6 +39,11 @@ class Kind(Enum):
     FOLD = "alike"
     IDLE = "idle"
 
+    @property
+    def is_node(self) -> bool:
+        """Tell whether it is a single node."""
+        return self is Kind.NODE
+
 
 class Line(NamedTuple):
     """One line."""

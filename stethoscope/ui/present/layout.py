@@ -84,6 +84,26 @@ class Layout:
         return 3 + self.name + sum(block + gap for block in blocks if block) + gap
 
     @property
+    def has_numbers(self) -> bool:
+        """Tell whether the metric stands in numbers."""
+        return max(self.gpu_cell, self.port_cell, self.value) > 1
+
+    def at(self, x: int) -> tuple[Scope, int]:
+        """Return what stands in column `x`: scope and position of a device, or the node itself."""
+        gap = 3 if self.spaced else 1
+        place = 3 + self.name + (self.value + 1 + gap if self.value else 0)
+        for scope in LABELS:
+            count, cell = self.cells_of(scope)
+            if not count:
+                continue
+            first = place + gap + self.lead(scope)
+            each = cell + 1 if cell > 1 else 2 if self.spaced else 1
+            if first <= x < first + count * each:
+                return scope, (x - first) // each
+            place += gap + self.block(scope)
+        return Scope.NODE, 0
+
+    @property
     def what(self) -> int:
         """Return the cells of the last column."""
         return self.width - self.before_what

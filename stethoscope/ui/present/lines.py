@@ -10,18 +10,15 @@ from stethoscope.clock import duration, hms
 from stethoscope.model.finding import Severity
 from stethoscope.model.ids import fold
 from stethoscope.ui.present.assess import SEVERITY_LEVELS, worst_findings
-from stethoscope.ui.present.numbers import fact_text, number
+from stethoscope.ui.present.numbers import fact_text
 from stethoscope.ui.present.replay import replay_marks
 from stethoscope.ui.present.spans import (
-    HEAT_LEVELS,
-    WORDS,
     Level,
     Row,
     Span,
     Tone,
     cut,
     fit,
-    heat_tone,
     level_tone,
     pad,
     row_width,
@@ -35,7 +32,6 @@ if TYPE_CHECKING:
     from stethoscope.model.finding import Finding
     from stethoscope.model.metric import Metric
     from stethoscope.ui.present.assess import Assessment
-    from stethoscope.ui.present.grid import FleetGrid
     from stethoscope.ui.present.replay import ReplayStanding
     from stethoscope.ui.present.spans import Glyphs
 
@@ -181,33 +177,6 @@ def _short_counts(assessment: Assessment, counts: Counts, glyphs: Glyphs) -> lis
         row.append(Span(f" {glyphs.dot}", Tone.QUIET))
         row += [Span(f" {glyphs.level(level)}{counts.findings[level]}", level_tone(level)) for level in found]
     return row
-
-
-def legend_line(grid: FleetGrid, cells: int) -> Row:
-    """Return the legend: the chosen metric with its scale, the signs, the order and the filter."""
-    glyphs, metric = grid.glyphs, grid.metric
-    wide = cells >= _NARROW
-    row = [Span(" "), Span(metric.title, Tone.STRONG), Span(f" {grid.unit}" if grid.unit else "", Tone.QUIET)]
-    if not metric.words:
-        row.append(Span(f"   {number(grid.scale.low / grid.divisor)} ", Tone.QUIET))
-        row += [Span(glyphs.heat[step], heat_tone(step)) for step in range(HEAT_LEVELS)]
-        row.append(Span(f" {number(grid.scale.high / grid.divisor)}", Tone.QUIET))
-    view = grid.view
-    right = []
-    signs = (Level.PLANNED, Level.WARNING, Level.CRITICAL, Level.STALE, Level.MISSING, Level.HUNG, Level.LOST)
-    if wide:
-        right += [Span(f"{glyphs.level(level)} {WORDS[level]}   ", Tone.QUIET) for level in signs]
-    by_value = "lowest first" if metric.worse == "low" else "highest first"
-    order = {"worst": "worst first", "name": "by name", "value": by_value}[view.sort]
-    if view.fold != "fill":
-        order += f"   fold {view.fold}"
-    right.append(Span(order, Tone.QUIET))
-    if view.filter:
-        right += [Span("   filter " if wide else "  /", Tone.QUIET), Span(view.filter, Tone.STRONG)]
-    right.append(Span(" "))
-    if row_width((*row, *right)) + 2 > cells:
-        right = right[len(signs) if wide else 0 :]
-    return spread(tuple(row), tuple(right), cells)
 
 
 def unseen_line(assessment: Assessment, cells: int, glyphs: Glyphs) -> Row | None:

@@ -40,6 +40,15 @@ class View:
         """Return the choices as texts by name."""
         return asdict(self)
 
+    def words(self) -> str:
+        """Return the choices for people: `gpu_temp, worst first, by rack, filter temp>85`."""
+        parts = [self.metric or "any metric", {"worst": "worst first"}.get(self.sort, f"sorted by {self.sort}")]
+        parts += [f"against the {self.mode}"] if self.mode != "value" else []
+        parts += [self.density] if self.density != "auto" else []
+        parts += [f"by {self.group}"] if self.group != "none" else []
+        parts += [f"filter {self.filter}"] if self.filter else []
+        return ", ".join(parts)
+
     @classmethod
     def from_dict(cls, said: Mapping[str, object]) -> View:
         """Return the view that was kept; what is not known or not possible is as in a new view."""

@@ -34,13 +34,13 @@ def everything(console: StethoscopeApp) -> tuple[list[Choice], Callable[[str], o
     screen = console.screen
     here = "fleet" if screen is console.fleet_screen else getattr(screen, "part", "node")
     for key in KEYS:
-        if key.replay and console.replay is None:
+        if key.live if console.replay is not None else key.replay:
             continue
         if key.palette and (here in key.where or "everywhere" in key.where):
             choices.append((key.title, f"{key.help}  ({shown(key.keys[0])})", f"key {key.id}"))
             actions[f"key {key.id}"] = _action(console, key.action)
     if console.session is not None:
-        from stethoscope.ui.screens.fleet import choosable
+        from stethoscope.ui.screens.fleet_keys import choosable
 
         snapshot = console.session.snapshot()
         for metric in choosable(snapshot) if here == "fleet" else ():

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
-
-from textual.screen import Screen
 
 from stethoscope.ui.bindings import bindings_of
 from stethoscope.ui.keys import footer_of
 from stethoscope.ui.present.frame import LEAST, filter_rule, footer, opening_line, position, rule, too_small
-from stethoscope.ui.present.view import FOLDS, SORTS, View, following
+from stethoscope.ui.present.kept import keep, read_kept, to_keep
+from stethoscope.ui.screens.fleet_keys import FleetKeys, first_metric
 from stethoscope.ui.widgets.grid import GridView
 from stethoscope.ui.widgets.rows import Lines
 
@@ -17,21 +18,26 @@ if TYPE_CHECKING:
     from textual import events
     from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.timer import Timer
     from textual.widgets import Input
 
     from stethoscope.model.fleet import FleetSnapshot
-    from stethoscope.model.metric import Metric
+    from stethoscope.session.view_state import ViewState
     from stethoscope.ui.app import StethoscopeApp
+    from stethoscope.ui.present.assess import Assessment
     from stethoscope.ui.present.grid import FleetGrid
     from stethoscope.ui.present.spans import Row
+    from stethoscope.ui.widgets.blocks import BlocksView
 
+_KEEP_S = 1.0
+"""So long after the last choice all of them are kept."""
 _SHORT = 30
 """Below this many lines the headline gives its place to a node."""
 _FIXED_LINES = 6
 """Top line, legend, two rules, cursor line, keys."""
 
 
-class FleetScreen(Screen[None]):
+class FleetScreen(FleetKeys):
     """A row per node, the findings below, and one line about the cell under the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("fleet", moves=True)
@@ -39,15 +45,17 @@ class FleetScreen(Screen[None]):
 
     def __init__(self, console: StethoscopeApp) -> None:
         """Belong to `console`, whose choices and session it uses."""
-        super().__init__()
-        self._owner = console
-        self._grid: FleetGrid | None = None
-        self.chosen = View()
-        self._snapshot: FleetSnapshot | None = None
-        self._now = (0.0, 0.0)
-        self._metric_chosen = False
+        super().__init__(console)
         self.paused = False
         self._restarts = 0
+        self._map: BlocksView | None = None
+        """The map of half blocks, once it was asked for."""
+        self._cursor: str | None = None
+        """Where the cursor was the last time, until there is a row to put it on."""
+        self._timer: Timer | None = None
+        self._said: dict[str, object] | None = None
+        """What is to be kept when the timer ends."""
+        self._assessed: tuple[FleetSnapshot, float, Assessment] | None = None
         self._filter_before = ""
 
     def compose(self) -> ComposeResult:
@@ -64,9 +72,28 @@ class FleetScreen(Screen[None]):
         yield Lines(id="keys")
 
     @property
-    def view(self) -> GridView:
-        """Return the grid's widget."""
-        return self.query_one(GridView)
+    def view(self) -> GridView | BlocksView:
+        """Return the widget that shows the nodes now."""
+        return self._map if self._map is not None and self._map.display else self.query_one(GridView)
+
+    def _swap(self) -> GridView | BlocksView:
+        """Let the map take the place of the rows, or the other way round; the cursor stays on its node."""
+        wanted = self.chosen.density == "blocks"
+        if wanted is (self._map is not None and self._map.display):
+            return self.view
+        before = self.view
+        if self._map is None:
+            from stethoscope.ui.widgets.blocks import BlocksView
+
+            self._map = BlocksView(id="blocks")
+            self.mount(self._map, after="#grid")
+        self._map.display, self.query_one(GridView).display = wanted, not wanted
+        after = self.view
+        line = self._grid.line_of(before.key) if self._grid is not None else None
+        after.key = self._grid.members(line)[0] if self._grid is not None and line is not None else None
+        after.grid = self._grid
+        after.focus()
+        return after
 
     @property
     def grid(self) -> FleetGrid | None:
@@ -122,19 +149,21 @@ class FleetScreen(Screen[None]):
         snapshot = self._snapshot
         if snapshot is None:
             return
-        from stethoscope.ui.present.assess import assess
         from stethoscope.ui.present.grid import FleetGrid
         from stethoscope.ui.present.layout import headline
-        from stethoscope.ui.present.lines import finding_rows, legend_line, unseen_line
+        from stethoscope.ui.present.legend import legend_line
+        from stethoscope.ui.present.lines import finding_rows, unseen_line
 
-        glyphs, view, cells = self._owner.glyphs, self.view, self.size.width
+        glyphs, view, cells = self._owner.glyphs, self._swap(), self.size.width
         if self._grid is None:
-            self._grid = view.grid = FleetGrid(self.chosen, glyphs)
+            self._grid = FleetGrid(self.chosen, glyphs)
+            self._grid.marked = self.marked
+        view.grid = self._grid
         grid = self._grid
-        if not self._metric_chosen:
+        if not self.metric_chosen:
             self.chosen.metric = self._owner.metric or first_metric(snapshot)
         now_mono, now_wall = self._now
-        assessment = assess(snapshot, now_mono)
+        assessment = self._assess(snapshot, now_mono)
         tall = self.size.height >= _SHORT
         findings = finding_rows(assessment, now_wall, cells, max(4, self.size.height // 6) if tall else 2, glyphs)
         unseen = unseen_line(assessment, cells, glyphs)
@@ -142,16 +171,34 @@ class FleetScreen(Screen[None]):
             findings.append(unseen)
         # The room is reckoned, not asked for: the widget still has the height that it had before.
         room = self.size.height - _FIXED_LINES - len(findings) - tall
+        view.key = self._cursor or view.key
         grid.update(assessment, now_wall, view.cells or cells - 1, room, view.key)
+        if self._cursor is not None and self._cursor not in grid.lines:
+            view.key = None
+        self._cursor = None
         assert grid.layout is not None
         self._draw_top(now_wall)
         self._show("legend", legend_line(grid, cells))
-        self.query_one("#headline", Lines).show([headline(grid.layout)] if tall else [])
+        names = headline(grid.layout) if isinstance(view, GridView) else view.headline(cells)
+        self.query_one("#headline", Lines).show([names] if tall else [])
         self.query_one("#findings", Lines).show(findings)
         view.follow()
         self.draw_cursor()
         if not self.query("#filter"):
             self._show("rule-bottom", self._bottom_rule())
+
+    def _assess(self, snapshot: FleetSnapshot, now_mono: float) -> Assessment:
+        """Return the levels of a snapshot, worked out once however often it is drawn."""
+        from stethoscope.ui.present.assess import assess
+
+        if self._assessed is None or self._assessed[0] is not snapshot or self._assessed[1] != now_mono:
+            self._assessed = snapshot, now_mono, assess(snapshot, now_mono)
+        return self._assessed[2]
+
+    def draw(self) -> None:
+        """Draw what is chosen, and keep it for the next time."""
+        self._draw()
+        self._remember()
 
     def _bottom_rule(self) -> Row:
         """Return the line below the rows, which says where in them the screen is when they do not all fit."""
@@ -183,11 +230,16 @@ class FleetScreen(Screen[None]):
             words = "no node fits the filter; escape clears it" if self.chosen.filter else ""
             self._show("cursor", opening_words(words))
             return
-        self._show("cursor", cursor_line(self._grid, *current, self._now[1], self.size.width))
+        view, wall, cells = self.view, self._now[1], self.size.width
+        if isinstance(view, GridView):
+            self._show("cursor", cursor_line(self._grid, *current, wall, cells))
+        else:
+            self._show("cursor", view.cursor_line(wall, cells) or ())
 
     def on_grid_view_cursor_moved(self) -> None:
         """Explain the new cell."""
         self.draw_cursor()
+        self._remember()
         self._show("rule-bottom", self._bottom_rule())
 
     def _show(self, name: str, row: Row) -> None:
@@ -196,17 +248,19 @@ class FleetScreen(Screen[None]):
     # ---- what the keys do
 
     def action_open_node(self) -> None:
-        """Open the node under the cursor, or unfold."""
-        from stethoscope.ui.present.grid import FOLD, FOLD_IDLE
-
-        current = self.view.current
-        if current is None:
+        """Open the node under the cursor, or unfold; open or close the group."""
+        view, current = self.view, self.view.current
+        if current is None or self._grid is None:
             return
-        if current[0] in (FOLD, FOLD_IDLE):
-            self.chosen.fold = "none"
-            self._draw()
-        else:
-            self._owner.open_node(current[0])
+        line = self._grid.line_of(current[0])
+        if not isinstance(view, GridView):
+            if not view.enter():
+                self._owner.open_node(current[0])
+        elif line is not None and line.kind.is_node:
+            self._owner.open_node(self._grid.members(line)[0])
+        elif line is not None:
+            self._grid.toggle(line)
+            self.draw()
 
     def action_open_drift(self) -> None:
         """Show which nodes differ in versions and settings."""
@@ -214,38 +268,9 @@ class FleetScreen(Screen[None]):
 
     def action_retry_node(self) -> None:
         """Try the link to the node under the cursor now."""
-        current = self.view.current
-        if current is not None and self._snapshot is not None and current[0] in self._snapshot.by_name:
-            self._owner.retry_node(self._snapshot.node(current[0]))
-
-    def action_next_metric(self, step: int) -> None:
-        """Show the next or previous metric of the catalogue."""
-        if self._snapshot is not None:
-            ids = [metric.id for metric in choosable(self._snapshot)]
-            place = ids.index(self.chosen.metric) if self.chosen.metric in ids else 0
-            self.choose_metric(ids[(place + step) % len(ids)])
-
-    def choose_metric(self, metric: str) -> None:
-        """Show `metric` in the grid."""
-        self.chosen.metric = metric
-        self._metric_chosen = True
-        self._draw()
-
-    def action_choose_metric(self) -> None:
-        """Ask which metric to show."""
-        if self._snapshot is not None:
-            choices = [(metric.title, metric.meaning, metric.id) for metric in choosable(self._snapshot)]
-            self._owner.choose("metric", choices, self.choose_metric)
-
-    def action_next_sort(self) -> None:
-        """Order the rows in the next way."""
-        self.chosen.sort = following(SORTS, self.chosen.sort)
-        self._draw()
-
-    def action_next_fold(self) -> None:
-        """Fold healthy nodes in the next way."""
-        self.chosen.fold = following(FOLDS, self.chosen.fold)
-        self._draw()
+        names = self._under_cursor()
+        if len(names) == 1 and self._snapshot is not None:
+            self._owner.retry_node(self._snapshot.node(names[0]))
 
     def action_pause(self) -> None:
         """Hold the view, or let it go on; a replay stands still itself."""
@@ -257,27 +282,49 @@ class FleetScreen(Screen[None]):
             self._draw_top(self._now[1])
 
     def action_back(self) -> None:
-        """Clear the filter, then let the cursor go."""
+        """Clear the filter, then the selection, then let the cursor go."""
         if self.chosen.filter:
             self.set_filter("")
+        elif self.marked:
+            self.action_mark_none()
         else:
             self.view.home()
 
-    def action_move(self, rows: int, columns: int) -> None:
-        """Move the cursor."""
-        self.view.move(rows, columns)
+    def on_click(self, event: events.Click) -> None:
+        """Open what was clicked twice."""
+        if event.chain == 2 and event.widget is self.view:
+            self.action_open_node()
 
-    def action_page(self, pages: int) -> None:
-        """Move the cursor by pages."""
-        self.view.move(pages * max(1, self.view.size.height - 1))
+    # ---- what is kept
 
-    def action_cursor_first(self) -> None:
-        """Go to the worst node."""
-        self.view.home()
+    def restore(self, memory: ViewState, *, fresh: bool) -> None:
+        """Keep choices in `memory` from now on; unless `fresh`, begin with those that are there."""
+        self.memory = memory
+        if not fresh:
+            chosen, self.marked, self._cursor = read_kept(memory.load())
+            metric = self._owner.metric or chosen.metric
+            self.take_view(replace(chosen, metric=metric))
 
-    def action_cursor_last(self) -> None:
-        """Go to the last row."""
-        self.view.move(self.view.line_count())
+    def _remember(self) -> None:
+        """Keep what is chosen a moment later, when nothing more was chosen meanwhile."""
+        if self.memory is None:
+            return
+        metric = self.chosen.metric if self.metric_chosen else ""
+        self._said = to_keep(replace(self.chosen, metric=metric), self.marked, self.view.key)
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self.set_timer(_KEEP_S, self._keep)
+
+    async def _keep(self) -> None:
+        memory, said, self._said = self.memory, self._said, None
+        if memory is not None and said is not None:
+            # A home directory can be slow.
+            await asyncio.get_running_loop().run_in_executor(None, keep, memory, said)
+
+    def on_unmount(self) -> None:
+        """Keep what was chosen last."""
+        if self.memory is not None and self._said is not None:
+            keep(self.memory, self._said)
 
     # ---- the filter
 
@@ -332,7 +379,7 @@ class FleetScreen(Screen[None]):
     def set_filter(self, text: str) -> None:
         """Show only the nodes that fit `text`."""
         self.chosen.filter = text.strip()
-        self._draw()
+        self.draw()
 
 
 def opening_words(words: str) -> Row:
@@ -340,20 +387,3 @@ def opening_words(words: str) -> Row:
     from stethoscope.ui.present.spans import Span, Tone
 
     return (Span(f" {words}", Tone.QUIET),)
-
-
-def choosable(snapshot: FleetSnapshot) -> list[Metric]:
-    """Return the metrics that the grid can show."""
-    return [
-        metric
-        for metric in snapshot.catalogue.values()
-        if metric.fleet and metric.id in snapshot.tables[metric.scope].index
-    ]
-
-
-def first_metric(snapshot: FleetSnapshot) -> str:
-    """Return the metric to start with: the GPU's clock, or how busy the CPU is where there is no GPU."""
-    ids = [metric.id for metric in choosable(snapshot)]
-    has_gpus = any(node.gpus for node in snapshot.nodes) or all(node.frame_mono is None for node in snapshot.nodes)
-    wanted = "gpu_sm_clock" if has_gpus else "cpu_util"
-    return wanted if wanted in ids else ids[0]

@@ -49,7 +49,7 @@ def help_rows(glyphs: Glyphs, cells: int, *, replay: bool = False) -> list[Row]:
     for where, title in parts:
         rows += [(), (Span(f"   {title}", Tone.QUIET),)]
         for key in KEYS:
-            if (where == "replay") if key.replay else (where in key.where):
+            if (where == "replay") if key.replay else (where in key.where and not (replay and key.live)):
                 names = "  ".join(shown(name) for name in key.keys)
                 for place, text in enumerate(wrap(key.help, max(20, cells - _HELP - 1))):
                     rows.append((Span(pad("" if place else f"   {names}", _HELP), Tone.KEY), Span(text, Tone.PLAIN)))

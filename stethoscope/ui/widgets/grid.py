@@ -9,6 +9,8 @@ from textual.message import Message
 from stethoscope.ui.widgets.rows import RowsView
 
 if TYPE_CHECKING:
+    from textual import events
+
     from stethoscope.ui.present.grid import FleetGrid, Target
     from stethoscope.ui.present.spans import Row
 
@@ -51,16 +53,39 @@ class GridView(RowsView, inherit_bindings=False):
         """Find the cursor's row again after the rows changed, and paint."""
         if self.grid is not None and self.grid.lines:
             lines = self.grid.lines
+            before = self._line
             if self.key is None:
                 self._line = 0
             elif self.key in lines:
                 self._line = lines.index(self.key)
+                self._stay(self._line - before)
             else:
                 self._line = min(self._line, len(lines) - 1)
                 self.key = lines[self._line]
         else:
             self._line = 0
         self.sync()
+
+    def _stay(self, moved: int) -> None:
+        """Scroll by as many lines as came or went above the cursor, so that its row stays where the eye is."""
+        lines, height = self.line_count(), self.size.height
+        top = max(0, min(self.scroll_offset.y + moved, lines - height))
+        if moved and height and top != self.scroll_offset.y:
+            self.lengthen(lines)
+            self.scroll_to(y=top, animate=False, immediate=True)
+
+    def on_click(self, event: events.Click) -> None:
+        """Put the cursor on the cell that was clicked."""
+        line = event.y + self.scroll_offset.y
+        if self.grid is None or self.grid.layout is None or not 0 <= line < self.line_count():
+            event.stop()
+            return
+        from stethoscope.ui.present.grid import Target
+
+        targets = self.grid.targets()
+        self._line, self._column = line, targets.index(Target(*self.grid.layout.at(event.x)))
+        self.key = self.grid.lines[line]
+        self._moved()
 
     def move(self, rows: int = 0, columns: int = 0) -> None:
         """Move the cursor by rows and cells; it stops at the edges."""
@@ -78,7 +103,7 @@ class GridView(RowsView, inherit_bindings=False):
         self._moved()
 
     def select(self, name: str) -> bool:
-        """Put the cursor on a node; False when its row is not shown."""
+        """Put the cursor on a node, or on the line with that key; False when its row is not shown."""
         if self.grid is None or name not in self.grid.lines:
             return False
         self.key = name
