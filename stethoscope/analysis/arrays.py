@@ -63,7 +63,7 @@ class Arrays:
         self._version = 0
         self._pictured_mono, self._pictured_rows = -np.inf, 0
         # Of the many links seven digits are enough: a state, a speed, errors a second.
-        few = scope is Scope.NVLINK
+        few = scope in (Scope.NVLINK, Scope.PCIE)
         wide, narrow = len(metrics), len(counters)
         self.values: Floats = np.empty((wide, 0), np.float32 if few else np.float64)
         self.reasons: Codes = np.empty((wide, 0), np.uint8)
@@ -95,10 +95,13 @@ class Arrays:
         for name, fill in _FILL.items():
             # One after the other, so that there is never more than one of them twice.
             former = getattr(self, name)
-            array = np.full((*former.shape[:-1], capacity), fill, former.dtype)
-            array[..., : self.rows] = former[..., : self.rows]
+            shape, kept = (*former.shape[:-1], capacity), former[..., : self.rows]
+            # Zeros that nobody writes take no memory: as a rule a link has counted nothing.
+            array = np.full(shape, fill, former.dtype) if fill else np.zeros(shape, former.dtype)
+            if fill or kept.any():
+                array[..., : self.rows] = kept
             setattr(self, name, array)
-            del former
+            del former, kept
         self._shown = frozenset()
 
     def own(self, *names: str) -> None:
@@ -123,7 +126,10 @@ class Arrays:
         if not rows:
             return
         for array, fill in zip(self.arrays(), _FILL.values(), strict=True):
-            array[..., rows] = reason if array is self.reasons or array is self.total_reasons else fill
+            if array is self.reasons or array is self.total_reasons:
+                array[..., rows] = reason
+            elif fill or array[..., rows].any():
+                array[..., rows] = fill
         self.dirty = True
         self.marks += 1
         self._rows_changed |= min(rows) < self._pictured_rows
