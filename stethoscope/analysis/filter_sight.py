@@ -38,6 +38,7 @@ class Sight:
         self.snapshot = snapshot
         self.nodes = len(snapshot.nodes)
         self._rows: dict[Scope, tuple[Numbers, Numbers]] = {}
+        self._owners: dict[Scope, Numbers] = {}
         self._known_spans: dict[Scope, tuple[Numbers, Numbers]] = {}
         self._links: npt.NDArray[np.int8] | None = None
 
@@ -79,32 +80,39 @@ class Sight:
     def any(self, verdicts: Verdicts, scope: Scope, unknown: int) -> Verdicts:
         """Return by node what any of its rows makes true; `unknown` is the verdict of nodes whose devices are not
         known."""
-        rows, owner = self.rows(scope)
-        own = verdicts[rows]
         result = self._without(scope, unknown)
-        result[self._has(owner, own == UNKNOWN)] = UNKNOWN
-        result[self._has(owner, own == TRUE)] = TRUE
+        for verdict in (UNKNOWN, TRUE):
+            result[self._with_any(verdicts == verdict, scope)] = verdict
         return result
 
     def all(self, verdicts: Verdicts, scope: Scope, unknown: int) -> Verdicts:
         """Return by node whether all of its rows are true; without a row a node is never true."""
-        rows, owner = self.rows(scope)
-        own = verdicts[rows]
         result = self._without(scope, unknown)
-        result[self._has(owner, own == TRUE)] = TRUE
-        result[self._has(owner, own == UNKNOWN)] = UNKNOWN
-        result[self._has(owner, own == FALSE)] = FALSE
+        result[self._spans(scope)[1] > 0] = TRUE
+        for verdict in (UNKNOWN, FALSE):
+            result[self._with_any(verdicts == verdict, scope)] = verdict
         return result
 
     def spread(self, verdicts: Verdicts, scope: Scope) -> Verdicts:
         """Return the verdicts of nodes for each row of theirs."""
-        result = np.full(self.size(scope), UNKNOWN, dtype=np.int8)
-        rows, owner = self.rows(scope)
-        result[rows] = verdicts[owner]
-        return result
+        if not self.nodes:
+            return np.full(self.size(scope), UNKNOWN, dtype=np.int8)
+        owner = self._owner(scope)
+        return np.where(owner >= 0, verdicts[owner], np.int8(UNKNOWN))
 
-    def _has(self, owner: Numbers, flags: Flags) -> Flags:
-        return np.bincount(owner[flags], minlength=self.nodes) > 0
+    def _with_any(self, flags: Flags, scope: Scope) -> Numbers:
+        """Return the nodes that have any of the rows for which `flags` is set, some of them often."""
+        owners = self._owner(scope)[flags]
+        return owners[owners >= 0]
+
+    def _owner(self, scope: Scope) -> Numbers:
+        """Return the index of the node of each row, -1 for a row that is nobody's."""
+        if scope not in self._owners:
+            owner = np.full(self.size(scope), -1, dtype=np.int64)
+            rows, of_rows = self.rows(scope)
+            owner[rows] = of_rows
+            self._owners[scope] = owner
+        return self._owners[scope]
 
     def _without(self, scope: Scope, unknown: int) -> Verdicts:
         """Return the verdict of a node without rows of `scope`: false where it is known to have no such device."""
