@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stethoscope.analysis.filter_complete import Completion, complete, completion
+from stethoscope.analysis.filter_complete import Completion, complete, completion, meaning_of
 from stethoscope.analysis.filter_parse import parse
 from stethoscope.analysis.filter_said import named, said
 from stethoscope.analysis.filter_sight import Sight, certain
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from stethoscope.model.fleet import FleetSnapshot
     from stethoscope.model.metric import Metric
 
-__all__ = ["LONGEST", "Completion", "Filter", "FilterError", "compile_filter", "complete", "completion"]
+__all__ = ["LONGEST", "Completion", "Filter", "FilterError", "compile_filter", "complete", "completion", "meaning_of"]
 
 _COMPARE: dict[str, Callable[[Any, Any], Flags]] = {
     ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le,

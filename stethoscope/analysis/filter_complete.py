@@ -13,7 +13,7 @@ from stethoscope.model.fields import FIELDS, QUANTIFIERS, SCOPE_WORDS
 from stethoscope.model.metric import REASON_WORDS, Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from stethoscope.model.fleet import FleetSnapshot
     from stethoscope.model.metric import Metric
@@ -53,6 +53,18 @@ def completion(text: str, cursor: int, snapshot: FleetSnapshot) -> Completion:
     start, said = (word.start, word.text) if word is not None else (cursor, "")
     end = next((token.end for token in tokens(text) if token.start == start and token.is_word), cursor)
     return Completion(start, max(cursor, end), _candidates(before, said, snapshot)[:MOST])
+
+
+def meaning_of(candidate: str, catalogue: Mapping[str, Metric]) -> str:
+    """Return what a candidate that is a name stands for, in a few words; empty for another one."""
+    subject = read_name(candidate.rstrip("=~!<>").lower(), names(catalogue))
+    if isinstance(subject, str):
+        return FIELDS[subject]
+    if subject is None:
+        return ""
+    metric = subject[0]
+    unit = metric.shown_unit if not metric.words else ""
+    return f"{metric.title}{f', {unit}' if unit else ''}: {metric.meaning}"
 
 
 def _candidates(before: list[Token], said: str, snapshot: FleetSnapshot) -> list[str]:

@@ -159,6 +159,9 @@ class _Parser:
         if self._inside:
             raise FilterError(f"{how}{opened.text} cannot stand inside {self._inside}", word.start, opened.end)
         if opened.text == "[" and how not in SCOPE_WORDS:
+            rest = "".join(token.text for token in self._tokens[self._at :])
+            if opened.start == word.end and not rest.strip("0123456789,-"):
+                raise FilterError('"]" is missing', self._end, self._end)
             near = did_you_mean(how, SCOPE_WORDS) or f"; known: {' '.join(SCOPE_WORDS)}"
             raise FilterError(f'"{word.text}" is no kind of device{near}', word.start, word.end)
         self._inside = f"{how}{opened.text}"

@@ -89,6 +89,7 @@ MISTAKES = [
     ("a)", (1, 2), '")": nothing was opened that it closes'),
     ("()", (1, 2), 'a condition is missing before ")"'),
     ("gpu[temp>85", (11, 11), '"]" is missing'),
+    ("gpu-[001-0", (10, 10), '"]" is missing'),
     ("gpx[temp>85]", (0, 3), '"gpx" is no kind of device; did you mean "gpu"?'),
     ("al(temp>85)", (0, 2), '"al(...)" has no meaning; did you mean "all"?'),
     ("gpu[symbol>0]", (4, 13), "symbol belongs to ib, not to gpu"),

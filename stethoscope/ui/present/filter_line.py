@@ -18,7 +18,9 @@ PROMPT = " / "
 MOST_REMEMBERED = 50
 """Filters kept in the history."""
 _ROOM = 20
-"""Cells that the text has at least: the words at its right give way."""
+"""Cells that the text, or the list of candidates, has at least: the words at its right give way."""
+_WITH_MEANING = 60
+"""Cells from which on there is room to say what a candidate stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,8 @@ class FilterLine:
     """What can stand in place of the word at the cursor."""
     chosen: int | None = None
     """Which of the candidates is chosen, None before one is."""
+    meaning: str = ""
+    """What the chosen candidate stands for."""
     fits: int = 0
     nodes: int = 0
     hidden: int = 0
@@ -41,8 +45,12 @@ class FilterLine:
 
     @property
     def is_unfinished(self) -> bool:
-        """Tell whether nothing is wrong but that more must be typed."""
-        return self.error is not None and self.error.start >= len(self.text.rstrip())
+        """Tell whether nothing is wrong but that more must be typed: at the end, or of the last word."""
+        if self.error is None:
+            return False
+        end = len(self.text.rstrip())
+        is_last_word = self.cursor >= len(self.text) == self.error.end and bool(self.candidates)
+        return self.error.start >= end or is_last_word
 
 
 def typed_row(line: FilterLine, cells: int, glyphs: Glyphs) -> Row:
@@ -140,8 +148,16 @@ def _mistake(line: FilterLine, error: FilterError, cells: int, glyphs: Glyphs) -
 
 
 def _candidates(line: FilterLine, cells: int, glyphs: Glyphs) -> Row:
-    """Return the candidates that fit, so that the chosen one is among them."""
+    """Return the candidates that fit, so that the chosen one is among them, and what that one stands for."""
     chosen = line.chosen if line.chosen is not None and 0 <= line.chosen < len(line.candidates) else None
+    if chosen is None or not line.meaning or cells < _WITH_MEANING:
+        return _listed(line, chosen, cells, glyphs)
+    words = cut(line.meaning, cells - _ROOM - width(line.candidates[chosen]) - 8, glyphs.ellipsis)
+    row = _listed(line, chosen, cells - width(words) - 3, glyphs)
+    return spread(row, (Span(f"{words} ", Tone.QUIET),), cells)
+
+
+def _listed(line: FilterLine, chosen: int | None, cells: int, glyphs: Glyphs) -> Row:
     first = 0
     while chosen is not None and first < chosen:
         if 3 + sum(width(word) + 2 for word in line.candidates[first : chosen + 1]) <= cells - 2:

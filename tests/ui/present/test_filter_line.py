@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stethoscope.analysis.filter import FilterError, compile_filter, complete
+from stethoscope.analysis.filter import FilterError, compile_filter, complete, meaning_of
 from stethoscope.ui.present.filter_line import (
     MOST_REMEMBERED,
     FilterLine,
@@ -55,6 +55,9 @@ def test_what_is_unfinished_is_no_mistake() -> None:
     assert all(span.tone is not Tone.WARNING for span in typed_row(typed, 80, UNICODE))
     assert plain(below_row(typed, 80, UNICODE)) == "   a condition is missing"
     assert plain(below_row(line("temp>", candidates=["warn"]), 80, UNICODE)) == "   warn  "
+    assert plain(below_row(line("state=lo", candidates=["lost"]), 80, UNICODE)) == "   lost  "
+    assert not line("state=lo").is_unfinished
+    assert not line("state=lo | x", candidates=["xid"]).is_unfinished
     assert plain(below_row(line("gpu-0"), 80, UNICODE)).strip() == ""
 
 
@@ -77,6 +80,25 @@ def test_it_fits_at_any_width(cells: int) -> None:
                 assert "\x1b" not in plain(row)
         if cells >= 20:
             assert sum(span.selected for span in typed_row(line(text, 3), cells, UNICODE)) == 1
+
+
+def test_what_the_chosen_candidate_stands_for() -> None:
+    words = complete("te", 2, fleet(1))
+    meaning = meaning_of(words[0], catalogue())
+    assert meaning == "GPU temperature, C: Core temperature. Where the driver gives a margin, the margin says more."
+    row = plain(below_row(line("te", candidates=words, chosen=0, meaning=meaning), 160, UNICODE))
+    assert row.startswith("   temp  state  mem_temp  port_state  ")
+    assert row.endswith(f"  {meaning} ")
+    for chosen in range(len(words)):
+        for cells in (60, 80, 120):
+            shown = below_row(line("te", candidates=words, chosen=chosen, meaning=meaning), cells, UNICODE)
+            assert [span.text for span in shown if span.selected] == [words[chosen]]
+            assert row_width(shown) <= cells
+    narrow = below_row(line("te", candidates=words, chosen=0, meaning=meaning), 40, UNICODE)
+    assert "GPU temperature" not in plain(narrow)
+    assert meaning_of("host~", catalogue()) == "name of the node"
+    assert meaning_of("port_state=", catalogue()).startswith("Port state: Logical state")
+    assert (meaning_of("gpu-001", catalogue()), meaning_of("", catalogue())) == ("", "")
 
 
 def test_history_is_short_and_has_nothing_twice() -> None:
