@@ -226,12 +226,13 @@ class _Parser:
         return Measured(name, sign.text, text, metric, which, test)
 
     def _said(self, name: str, word: Token, sign: Token, value: Token) -> Said:
-        if sign.text in (">", "<", ">=", "<=") and name != "severity":
+        is_ordering = sign.text in (">", "<", ">=", "<=")
+        if is_ordering and name != "severity":
             raise FilterError(f"{name} is a word: compare it with = != ~ or !~", sign.start, sign.end)
         if name == "device" and not self._inside:
             raise FilterError("device stands inside gpu[...], ib[...] and the like", word.start, word.end)
         known = VALUE_WORDS.get(name)
-        if known and sign.text not in ("~", "!~") and not set("*?") & set(value.text):
+        if known and sign.text not in ("~", "!~") and (is_ordering or not set("*?") & set(value.text)):
             word_said = bare(value.text)
             if word_said not in map(bare, known):
                 near = did_you_mean(word_said, known) or f"; known: {' '.join(known[:8])}"

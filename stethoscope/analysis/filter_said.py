@@ -39,11 +39,11 @@ def named(leaf: Named, sight: Sight) -> Verdicts:
 def said(leaf: Said, frame: Scope, sight: Sight, judge_idle: Callable[[Sight], Verdicts]) -> Verdicts:
     """Return the verdict of each node, or of each row of `frame` if the field says something of devices there."""
     negative, operator = leaf.operator.startswith("!"), leaf.operator.removeprefix("!")
-    value = leaf.value.lower()
+    value = bare(leaf.value) if leaf.name in VALUE_WORDS else leaf.value.lower()
     if leaf.name == "host":
         verdicts = certain(np.zeros(sight.nodes, dtype=bool)) if value == MISSING else _hosts(value, operator, sight)
     elif leaf.name == "state":
-        fits = Pattern(bare(value), operator == "~").matcher()
+        fits = Pattern(value, operator == "~").matcher()
         verdicts = certain(np.zeros(sight.nodes, dtype=bool))
         for word in VALUE_WORDS["state"]:
             if fits(word):

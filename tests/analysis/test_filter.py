@@ -284,6 +284,7 @@ def test_findings() -> None:
     ]
     snapshot = fleet(4, findings=found)
     assert fits("severity=P0", snapshot) == fits("severity>=p1", snapshot) == ["001"]
+    assert fits('severity>=" P1 "', snapshot) == fits("severity=*0", snapshot) == ["001"]
     assert fits("severity<P1", snapshot) == fits("severity<=P2 & severity<P0", snapshot) == ["002", "003"]
     assert fits("severity=none", snapshot) == fits("finding=none", snapshot) == ["004"]
     assert fits("finding=gpu_lost", snapshot) == ["001"]

@@ -78,6 +78,7 @@ MISTAKES = [
     ("port_state=Actve", (11, 16), 'ib_port_state is never "Actve"; did you mean "active"?'),
     ("state=losst", (6, 11), 'state is never "losst"; did you mean "lost"?'),
     ("severity>P9", (9, 11), 'severity is never "P9"; known: P0 P1 P2 info none'),
+    ("severity>P*", (9, 11), 'severity is never "P*"; known: P0 P1 P2 info none'),
     ("device=3", (0, 6), "device stands inside gpu[...], ib[...] and the like"),
     ("a b", (2, 3), '"b": & (and) or | (or) is missing before it'),
     ("a and b", (2, 5), '"and": write &'),
@@ -161,7 +162,7 @@ _PIECES = st.sampled_from([
     "temp", "gpu_temp", "host", "state", "lost", "severity", "P1", "throttle", "none", "missing", "symbol",
     "symbol.new", "port_state", "Active", "85", "85C", "400G", "120/h", "gpu-0", "gpu-[1-3]", "*", "?", "gpu", "ib",
     "all", "any", "rack", "job", "device", "=", "!=", "~", "!~", ">", ">=", "<", "<=", "&", "|", "!", "(", ")", "[",
-    "]", " ", '"', "'", "\\", '"a b"', ",", "fs", "disk", "and", "\x1b", "ü", "gpu[", "all(", "[1-", "0x4", "-",
+    "]", " ", '"', "'", "\\", '"a b"', ",", "fs", "disk", '" P1 "', "P*", "\x1b", "ü", "gpu[", "all(", "[1-", "0x4", "-",
 ])  # fmt: skip
 
 
