@@ -145,12 +145,9 @@ def asked(options: SourceOptions) -> Asked:
 
 def commands_of(options: SourceOptions) -> Commands:
     """Return what runs commands as the options allow, with the user's journal."""
-    from stethoscope.clock import SystemClock
-    from stethoscope.collect.commands import Commands
-    from stethoscope.collect.journal import Journal
-    from stethoscope.paths import state_dir
+    from stethoscope.session.resolve import journaled
 
-    return Commands(Journal(state_dir() / "journal", SystemClock()), read_only=options.read_only)
+    return journaled(read_only=options.read_only)
 
 
 def with_keys(options: SourceOptions) -> SourceOptions:

@@ -71,8 +71,9 @@ class DemoFleet:
         _load()
         await self._serving()
         from stethoscope.session.open import open_fleet_file
+        from stethoscope.session.resolve import journaled
 
-        return open_fleet_file(self.fleet_file)
+        return open_fleet_file(self.fleet_file, journaled())
 
     def _why(self, code: int) -> StethoscopeError:
         """Return what ended the child, in its own words."""

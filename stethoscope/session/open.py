@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stethoscope.clock import Clock
+    from stethoscope.collect.commands import Commands
     from stethoscope.collect.source import Source
     from stethoscope.session.session import Tap
 
@@ -36,12 +37,13 @@ def open_session(
     return Session(source, catalogue, clock, engine, taps, remember=not single_look, marks=marks)
 
 
-def open_fleet_file(path: Path) -> Session:
-    """Return a session on the fleet of a fleet file, over SSH."""
+def open_fleet_file(path: Path, commands: Commands | None = None) -> Session:
+    """Return a session on the fleet of a fleet file, over SSH; everything is run through `commands`."""
     from stethoscope.session.resolve import Asked, ssh_source
 
     clock = SystemClock()
-    return open_session(ssh_source(Asked(fleet=str(path)), clock), clock)
+    asked = Asked(fleet=str(path)) if commands is None else Asked(fleet=str(path), commands=commands)
+    return open_session(ssh_source(asked, clock), clock)
 
 
 def session_maker(*directories: Path) -> Callable[[Source, Clock], Session]:

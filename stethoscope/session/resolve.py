@@ -43,6 +43,15 @@ class Asked:
     """What everything is run through."""
 
 
+def journaled(*, read_only: bool = False) -> Commands:
+    """Return what runs commands and writes them into the user's journal."""
+    from stethoscope.clock import SystemClock
+    from stethoscope.collect.journal import Journal
+    from stethoscope.paths import state_dir
+
+    return Commands(Journal(state_dir() / "journal", SystemClock()), read_only=read_only)
+
+
 def resolve(asked: Asked, adapt: Callable[[FleetNode], FleetNode] = lambda node: node) -> Fleet:
     """Return the fleet that is meant, with where its Slurm is; `adapt` applies the command line's settings to a node.
 

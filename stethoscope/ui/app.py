@@ -6,6 +6,7 @@ import asyncio
 import signal
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from textual import events
 from textual._compositor import CompositorUpdate
 from textual.app import App
 
@@ -18,12 +19,12 @@ from stethoscope.ui.paint import Difference, Picture
 from stethoscope.ui.present.spans import ASCII, UNICODE
 from stethoscope.ui.screens.fleet import FleetScreen
 from stethoscope.ui.theme import THEME
+from stethoscope.ui.typed import Typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rich.console import RenderableType
-    from textual import events
     from textual.binding import BindingType
     from textual.screen import Screen
 
@@ -84,6 +85,7 @@ class StethoscopeApp(App[None]):
         self._many = False
         self._any_live = False
         self.fleet_screen = FleetScreen(self)
+        self._typed = Typed(self, super().on_event)
 
     def get_default_screen(self) -> Screen[None]:
         """Return the fleet screen: there is no other below it."""
@@ -301,6 +303,13 @@ class StethoscopeApp(App[None]):
             self.pop_screen()
 
     # ---- the terminal
+
+    async def on_event(self, event: events.Event) -> None:
+        """Let keys wait for the effect of those before them."""
+        if isinstance(event, events.Key) and not event.is_forwarded:
+            await self._typed.take(event)
+        else:
+            await super().on_event(event)
 
     def on_resize(self, event: events.Resize) -> None:
         """Draw everything again: the terminal may have moved what was there."""

@@ -22,6 +22,7 @@ async def test_the_demo_opens_a_session_on_a_fleet_that_is_gone_afterwards() -> 
         assert session.source.simulated
         file = fleet.fleet_file
         assert file.exists()
+        assert session.source.commands.journal is not None, "what is run in a demo is kept as everywhere"
     assert not file.parent.exists()
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from textual import events
 
 from stethoscope.collect.command import Answer
 from stethoscope.model.metric import Missing, Reason
@@ -17,6 +18,7 @@ from stethoscope.specs.probes import load_manifest
 from stethoscope.ui.app import StethoscopeApp
 from stethoscope.ui.present.probe import preview_rows, probe_rows, result_rows, run_rows, value_words
 from stethoscope.ui.present.spans import ASCII, UNICODE, Tone, plain, to_ascii
+from stethoscope.ui.screens.ask import AskScreen
 from stethoscope.ui.screens.finder import FinderScreen
 from stethoscope.ui.screens.node import NodeScreen
 from stethoscope.ui.screens.probe import ProbePreviewScreen, ProbeResultScreen
@@ -201,6 +203,40 @@ async def test_a_busy_gpu_needs_a_second_word() -> None:
         await pilot.press("F", *"yes", "enter")
         await until(pilot, ProbeResultScreen, lambda: bool(app.screen.results))  # type: ignore[attr-defined]
         assert "run although it was refused" in text(app)
+        assert len(console.source.asked) == 1
+
+
+async def test_what_is_refused_is_said_on_a_narrow_terminal_too() -> None:
+    console = Console(fleet(2))
+    async with console.app.run_test(size=(80, 24), notifications=True) as pilot:
+        app = await on_node(pilot)
+        await pilot.press("o")
+        await choose(pilot, "dcgm")
+        await until(pilot, ProbePreviewScreen)
+        assert top(app).startswith(" dcgm_diag_r1  on gpu-001 ")
+        assert top(app).endswith(" refused, F runs it anyway ")
+        keys = plain(app.screen.query_one("#keys", Lines).rows[0])
+        assert keys.startswith(" F run anyway   ")
+        assert "enter" not in keys
+        assert max(len(line) for line in text(app).splitlines()) < 80
+        assert "…" not in text(app)
+        await pilot.press("F")
+        await until(pilot, AskScreen)
+        assert [plain(row) for row in app.screen.query_one("#why", Lines).rows] == [" busy: GPU 0-7"]
+        await pilot.press("enter")
+        await until(pilot, ProbePreviewScreen)
+        assert [one.message for one in app._notifications] == ["nothing was run"]
+
+
+@pytest.mark.parametrize("width", [80, 200])
+async def test_what_is_typed_in_one_burst_goes_where_it_would_go_slowly(width: int) -> None:
+    console = Console(fleet(2))
+    async with console.app.run_test(size=(width, 40)) as pilot:
+        app = await on_node(pilot)
+        for key in ("o", *"ibstat", "enter", "enter"):
+            app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await until(pilot, ProbeResultScreen, lambda: bool(app.screen.results))  # type: ignore[attr-defined]
+        assert [result.probe for result in app.screen.results] == ["ibstat"]  # type: ignore[attr-defined]
         assert len(console.source.asked) == 1
 
 

@@ -10,7 +10,7 @@ from textual.widgets import Input
 
 from stethoscope.ui.keys import KEYS, shown
 from stethoscope.ui.present.frame import footer, rule
-from stethoscope.ui.present.spans import Row, Span, Tone, cut, pad
+from stethoscope.ui.present.spans import Row, Span, Tone, cut, pad, width
 from stethoscope.ui.widgets.rows import Lines, RowsView
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Choice = tuple[str, str, str]
 """Title, explanation, id."""
 _TITLE = 34
+"""Cells of a title at the most."""
 
 
 def everything(console: StethoscopeApp) -> tuple[list[Choice], Callable[[str], object]]:
@@ -104,6 +105,7 @@ class FinderScreen(ModalScreen[str | None]):
         self._choices = list(choices)
         self.found: list[Choice] = list(choices)
         self._chosen = 0
+        self._wide = min(_TITLE, max((width(title) for title, _, _ in choices), default=0) + 1)
 
     def compose(self) -> ComposeResult:
         """Lay out the input and the list."""
@@ -161,6 +163,6 @@ class FinderScreen(ModalScreen[str | None]):
         title, explanation, _ = self.found[place]
         marked = place == self._chosen
         return (
-            Span(f" {pad(title, _TITLE, self._owner.glyphs.ellipsis)} ", Tone.PLAIN, marked),
-            Span(" " + cut(explanation, cells - _TITLE - 4, self._owner.glyphs.ellipsis), Tone.QUIET),
+            Span(f" {pad(title, self._wide, self._owner.glyphs.ellipsis)} ", Tone.PLAIN, marked),
+            Span(" " + cut(explanation, cells - self._wide - 4, self._owner.glyphs.ellipsis), Tone.QUIET),
         )

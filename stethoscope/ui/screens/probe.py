@@ -156,9 +156,13 @@ class _RowsScreen(Screen[None]):
         self.query_one("#top", Lines).show([self.title_row(cells)])
         for name in ("rule-top", "rule-bottom"):
             self.query_one(f"#{name}", Lines).show([rule(cells, glyphs)])
-        self.query_one("#keys", Lines).show([footer(footer_of(self.part), cells)])
+        self.query_one("#keys", Lines).show([footer(self.footer_keys(), cells)])
         wide = view.cells or cells
         view.show([fit(row, wide, glyphs.ellipsis) for row in self.rows(wide)])
+
+    def footer_keys(self) -> list[tuple[str, str]]:
+        """Return the keys of the footer, each with its word."""
+        return footer_of(self.part)
 
     def action_move(self, rows: int, _columns: int) -> None:
         view = self.query_one(RowsView)
@@ -185,15 +189,30 @@ class ProbePreviewScreen(_RowsScreen):
         self.preview = preview
         self._node_name = node
 
+    @property
+    def _can_force(self) -> bool:
+        return any(step.refusal is not None and step.refusal.can_force for step in self.preview.steps)
+
+    @property
+    def _is_refused(self) -> bool:
+        return all(step.refusal is not None for step in self.preview.steps)
+
     def title_row(self, cells: int) -> Row:
-        """Return the title."""
-        left = (
-            Span(f" {self.preview.probe.id}", Tone.TITLE),
-            Span(f"  {self.preview.probe.title} on {self._node_name}", Tone.QUIET),
+        """Return the title; what the probe is called gives way to how it stands."""
+        probe, where = self.preview.probe, f"on {self._node_name}"
+        words = "refused, F runs it anyway " if self._can_force else "refused " if self._is_refused else ""
+        right = (Span(words or "nothing runs yet ", Tone.WARNING if words else Tone.QUIET),)
+        short, long = (
+            (Span(f" {probe.id}", Tone.TITLE), Span(f"  {text}", Tone.QUIET))
+            for text in (where, f"{probe.title} {where}")
         )
-        can_force = any(step.refusal is not None and step.refusal.can_force for step in self.preview.steps)
-        words = "refused, F runs it anyway " if can_force else "nothing runs yet "
-        return spread(left, (Span(words, Tone.WARNING if can_force else Tone.QUIET),), cells)
+        row = spread(long, right, cells)
+        return row if row != long else spread(short, right, cells)
+
+    def footer_keys(self) -> list[tuple[str, str]]:
+        """Return what can be done: what is refused is not run by enter."""
+        keys = [(key, word) for key, word in footer_of(self.part) if key != "enter" or not self._is_refused]
+        return [("F", "run anyway"), *keys] if self._can_force else keys
 
     def rows(self, cells: int) -> Sequence[Row]:
         """Return the preview."""
@@ -201,9 +220,8 @@ class ProbePreviewScreen(_RowsScreen):
 
     def action_run_probe(self) -> None:
         """Run what nothing forbids."""
-        if all(step.refusal is not None for step in self.preview.steps):
-            can_force = any(step.refusal is not None and step.refusal.can_force for step in self.preview.steps)
-            self._owner.tell("refused" + (": F runs it anyway" if can_force else ""))
+        if self._is_refused:
+            self._owner.tell("refused" + (": F runs it anyway" if self._can_force else ""))
             return
         self._start(force=False)
 
@@ -218,8 +236,10 @@ class ProbePreviewScreen(_RowsScreen):
         def go(answer: str | None) -> None:
             if answer is not None and answer.lower() == "yes":
                 self._start(force=True)
+            else:
+                self._owner.tell("nothing was run")
 
-        self._owner.push_screen(AskScreen(self._owner, f"{words[0]}: type yes to run it; the journal says so"), go)
+        self._owner.push_screen(AskScreen(self._owner, "type yes to run it; the journal says so", words[0]), go)
 
     def _start(self, *, force: bool) -> None:
         batch = self._runs.start(self.preview, force=force)
