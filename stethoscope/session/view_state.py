@@ -1,4 +1,4 @@
-"""What a person chose to see, kept in the state directory: by fleet for the next time, and under names for all fleets."""
+"""What a person chose to see, kept in the state directory: by fleet for the next time, by name for all fleets."""
 
 from __future__ import annotations
 

@@ -95,7 +95,8 @@ def _cells(grid: FleetGrid, line: Line, node: Node, scope: Scope, cursor: Target
                 spans.append(_block(grid, row, selected))
             else:
                 level = int(grid.assessment.rows[scope][row])
-                spans.append(Span(grid.glyphs.level(level), level_tone(level), selected))
+                quiet = level <= Level.MISSING and grid.is_beside(scope, row)
+                spans.append(Span(grid.glyphs.level(level), Tone.FAINT if quiet else level_tone(level), selected))
         else:
             level = int(fresh) if position < len(part) or node.gpu_first < 0 else -1
             glyph = grid.glyphs.level(level) if level >= 0 else " "
@@ -119,6 +120,8 @@ def _number(grid: FleetGrid, row: int, digits: int, selected: bool) -> list[Span
     text = cut(cell_text(metric, value, grid.divisor), digits, grid.glyphs.ellipsis).rjust(digits)
     own = int(grid.own_levels[row])
     tone = level_tone(own) if own > Level.MISSING else Tone.PLAIN if grid.deviates(value) else Tone.NORMAL
+    if own <= Level.MISSING and grid.is_beside(metric.scope, row):
+        tone = Tone.FAINT
     if level > Level.MISSING:
         # The sign is the device's and stands directly before the number; the number is loud only if it is wrong itself.
         bare = text.lstrip()
@@ -138,7 +141,8 @@ def _block(grid: FleetGrid, row: int, selected: bool) -> Span:
     if level > Level.MISSING:
         return Span(grid.glyphs.level(level), level_tone(level), selected)
     heat = int(grid.heat[row])
-    tone = heat_tone(heat) if grid.deviates(value) else Tone.FAINT
+    beside = grid.is_beside(metric.scope, row)
+    tone = heat_tone(heat) if grid.deviates(value) and not beside else Tone.FAINT
     return Span(grid.glyphs.heat[heat], tone, selected)
 
 

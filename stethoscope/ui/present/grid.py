@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from stethoscope.analysis.filter import FilterError, compile_filter
 from stethoscope.model.metric import Scope
 from stethoscope.ui.present.arrange import FOLD, FOLD_IDLE, Arranger, Kind, Line, toggled
 from stethoscope.ui.present.assess import age_word, metric_levels, what_is_wrong
@@ -23,11 +23,14 @@ from stethoscope.ui.present.summary import Summary, summarise, values_of
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from stethoscope.analysis.filter import Filter
     from stethoscope.model.fleet import FleetSnapshot, Node
     from stethoscope.model.metric import Metric
     from stethoscope.ui.present.assess import Assessment
     from stethoscope.ui.present.spans import Glyphs, Row
     from stethoscope.ui.present.view import View
+
+    Flags = npt.NDArray[np.bool_]
 
 __all__ = ["FOLD", "FOLD_IDLE", "FleetGrid", "Target"]
 
@@ -65,8 +68,13 @@ class FleetGrid:
         self._arranger = Arranger()
         self._digits: tuple[str, int] = ("", 4)
         self._peers = Peers()
-        self._odd: npt.NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
-        self._idle: npt.NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
+        self._odd: Flags = np.empty(0, dtype=np.bool_)
+        self._idle: Flags = np.empty(0, dtype=np.bool_)
+        self._filter: Filter | None = None
+        self._read = ""
+        self.mistake: FilterError | None = None
+        """Why the filter cannot be read."""
+        self._named: dict[Scope, Flags] = {}
         self._wall = 0.0
         self._cache: dict[str, tuple[tuple[object, ...], Row]] = {}
         self._summary: dict[bool, tuple[Summary, dict[str, int]]] = {}
@@ -100,6 +108,7 @@ class FleetGrid:
         self._digits = (metric.id, digits_of(snapshot, metric, least, self.divisor))
         held = self.line_of(pinned)
         self._arranger.settle(assessment, self.view, metric, self._odd, self._fits(), held)
+        self._named = self._name_rows()
         titles = max((width(name) for name, _ in self.sections()), default=0)
         self.layout = choose(snapshot, metric, cells, self._digits[1], self.view, titles)
         healthy = assessment.nodes == 0
@@ -111,15 +120,27 @@ class FleetGrid:
         """Return the line with this key, None when there is none."""
         return self.arranged[self.lines.index(key)] if key is not None and key in self.lines else None
 
-    def _fits(self) -> npt.NDArray[np.bool_]:
-        """Return by node whether it fits the filter."""
-        wanted = self.view.filter.lower()
-        nodes = self.snapshot.nodes
-        if not wanted:
-            return np.ones(len(nodes), dtype=np.bool_)
-        if any(sign in wanted for sign in "*?["):
-            return np.array([fnmatchcase(node.name.lower(), wanted) for node in nodes], dtype=np.bool_)
-        return np.array([wanted in node.name.lower() for node in nodes], dtype=np.bool_)
+    def _fits(self) -> Flags:
+        """Return by node whether it fits the filter; while that cannot be read, the last one that could holds."""
+        snapshot, text = self.snapshot, self.view.filter
+        if text != self._read:
+            self._read = text
+            try:
+                self._filter, self.mistake = compile_filter(text, snapshot.catalogue), None
+            except FilterError as error:
+                self.mistake = error
+        return np.ones(len(snapshot.nodes), dtype=np.bool_) if self._filter is None else self._filter.nodes(snapshot)
+
+    def _name_rows(self) -> dict[Scope, Flags]:
+        """Return which devices the filter names, by scope; where it names none in particular, nothing."""
+        if self._filter is None or not self.view.filter:
+            return {}
+        found = ((scope, self._filter.rows(self.snapshot, scope)) for scope in (Scope.GPU, Scope.PORT))
+        return {scope: rows for scope, rows in found if rows is not None}
+
+    def is_beside(self, scope: Scope, row: int) -> bool:
+        """Tell whether a device is not among those that the filter names, though it names some."""
+        return scope in self._named and not self._named[scope][row]
 
     def filtered(self) -> tuple[int, int]:
         """Return how many nodes fit the filter, and how many that have something wrong do not."""
@@ -190,7 +211,7 @@ class FleetGrid:
         """Tell whether a value of the chosen metric is far enough from the others to be worth a look."""
         return self._peers.deviates(value)
 
-    def deviating(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    def deviating(self, values: npt.NDArray[np.float64]) -> Flags:
         """Tell the same of each of many values, one for each row of the chosen metric's table."""
         return self._peers.deviating(values)
 
@@ -258,6 +279,8 @@ class FleetGrid:
         state = (
             node.version, level, what, self.is_odd(node), self.view.metric, self.layout, cursor, self._peers.usual,
             age_word(node, self.assessment.now_mono), self.scale.low, self.scale.high, node.name in self.marked,
+            tuple(rows[part.start : part.stop].tobytes() for scope, rows in self._named.items()
+                  if (part := self.snapshot.rows(node, scope))),
         )  # fmt: skip
         cached = self._cache.get(here.key)
         if cached is not None and cached[0] == state:

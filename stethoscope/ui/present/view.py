@@ -19,7 +19,7 @@ FOLDS = ("fill", "all", "none")
 _KNOWN = {
     "density": ("auto", *DENSITIES), "mode": MODES, "sort": SORTS, "group": GROUPS, "fold": FOLDS,
 }  # fmt: skip
-_LONGEST = 500
+LONGEST = 500
 """Characters of a filter, or of a metric's name."""
 
 
@@ -58,7 +58,7 @@ class View:
                 setattr(view, name, said[name])
         for name in ("metric", "filter"):
             value = said.get(name)
-            if isinstance(value, str) and len(value) <= _LONGEST and value.isprintable():
+            if isinstance(value, str) and len(value) <= LONGEST and value.isprintable():
                 setattr(view, name, value)
         return view
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from stethoscope.ui.bindings import bindings_of
 from stethoscope.ui.keys import footer_of
-from stethoscope.ui.present.frame import LEAST, filter_rule, footer, opening_line, position, rule, too_small
+from stethoscope.ui.present.frame import LEAST, footer, opening_line, position, rule, too_small
 from stethoscope.ui.present.kept import keep, read_kept, to_keep
-from stethoscope.ui.screens.fleet_keys import FleetKeys, first_metric
+from stethoscope.ui.screens.fleet_filter import FleetFilter
+from stethoscope.ui.screens.fleet_keys import first_metric
 from stethoscope.ui.widgets.grid import GridView
 from stethoscope.ui.widgets.rows import Lines
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.timer import Timer
-    from textual.widgets import Input
 
     from stethoscope.model.fleet import FleetSnapshot
     from stethoscope.session.view_state import ViewState
@@ -37,7 +37,7 @@ _FIXED_LINES = 6
 """Top line, legend, two rules, cursor line, keys."""
 
 
-class FleetScreen(FleetKeys):
+class FleetScreen(FleetFilter):
     """A row per node, the findings below, and one line about the cell under the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("fleet", moves=True)
@@ -56,7 +56,6 @@ class FleetScreen(FleetKeys):
         self._said: dict[str, object] | None = None
         """What is to be kept when the timer ends."""
         self._assessed: tuple[FleetSnapshot, float, Assessment] | None = None
-        self._filter_before = ""
 
     def compose(self) -> ComposeResult:
         """Lay out the lines; all of them are there from the first picture on."""
@@ -116,12 +115,12 @@ class FleetScreen(FleetKeys):
         small = 0 < self.size.width < LEAST[0] or 0 < self.size.height < LEAST[1]
         self.set_class(small, "-small")
         self.query_one("#small", Lines).show(too_small(cells, self.size.height) if small else [])
-        self._show("rule-top", rule(cells, glyphs))
-        self._show("rule-bottom", self._bottom_rule())
-        self._show("keys", footer(footer_of("fleet", replay=self._owner.replay is not None), cells))
+        self.show_line("rule-top", rule(cells, glyphs))
+        self.show_line("rule-bottom", self._bottom_rule())
+        self.show_line("keys", footer(footer_of("fleet", replay=self._owner.replay is not None), cells))
         if self._snapshot is None:
             console = self._owner
-            self._show("top", opening_line(console.title, console.doing, console.clock.wall(), cells))
+            self.show_line("top", opening_line(console.title, console.doing, console.clock.wall(), cells))
 
     def change_glyphs(self) -> None:
         """Draw everything again with the characters that the app has now."""
@@ -178,14 +177,14 @@ class FleetScreen(FleetKeys):
         self._cursor = None
         assert grid.layout is not None
         self._draw_top(now_wall)
-        self._show("legend", legend_line(grid, cells))
+        self.show_line("legend", legend_line(grid, cells))
         names = headline(grid.layout) if isinstance(view, GridView) else view.headline(cells)
         self.query_one("#headline", Lines).show([names] if tall else [])
         self.query_one("#findings", Lines).show(findings)
         view.follow()
         self.draw_cursor()
-        if not self.query("#filter"):
-            self._show("rule-bottom", self._bottom_rule())
+        if not self.draw_filter():
+            self.show_line("rule-bottom", self._bottom_rule())
 
     def _assess(self, snapshot: FleetSnapshot, now_mono: float) -> Assessment:
         """Return the levels of a snapshot, worked out once however often it is drawn."""
@@ -219,7 +218,7 @@ class FleetScreen(FleetKeys):
             paused=self.paused,
             replay=replay.state if replay is not None else None,
         )
-        self._show("top", row)
+        self.show_line("top", row)
 
     def draw_cursor(self) -> None:
         """Explain the cell under the cursor."""
@@ -228,22 +227,19 @@ class FleetScreen(FleetKeys):
         current = self.view.current
         if self._grid is None or current is None:
             words = "no node fits the filter; escape clears it" if self.chosen.filter else ""
-            self._show("cursor", opening_words(words))
+            self.show_line("cursor", opening_words(words))
             return
         view, wall, cells = self.view, self._now[1], self.size.width
         if isinstance(view, GridView):
-            self._show("cursor", cursor_line(self._grid, *current, wall, cells))
+            self.show_line("cursor", cursor_line(self._grid, *current, wall, cells))
         else:
-            self._show("cursor", view.cursor_line(wall, cells) or ())
+            self.show_line("cursor", view.cursor_line(wall, cells) or ())
 
     def on_grid_view_cursor_moved(self) -> None:
         """Explain the new cell."""
         self.draw_cursor()
         self._remember()
-        self._show("rule-bottom", self._bottom_rule())
-
-    def _show(self, name: str, row: Row) -> None:
-        self.query_one(f"#{name}", Lines).show([row])
+        self.show_line("rule-bottom", self._bottom_rule())
 
     # ---- what the keys do
 
@@ -301,7 +297,7 @@ class FleetScreen(FleetKeys):
         """Keep choices in `memory` from now on; unless `fresh`, begin with those that are there."""
         self.memory = memory
         if not fresh:
-            chosen, self.marked, self._cursor = read_kept(memory.load())
+            chosen, self.marked, self._cursor, self.filters = read_kept(memory.load())
             metric = self._owner.metric or chosen.metric
             self.take_view(replace(chosen, metric=metric))
 
@@ -310,7 +306,7 @@ class FleetScreen(FleetKeys):
         if self.memory is None:
             return
         metric = self.chosen.metric if self.metric_chosen else ""
-        self._said = to_keep(replace(self.chosen, metric=metric), self.marked, self.view.key)
+        self._said = to_keep(replace(self.chosen, metric=metric), self.marked, self.view.key, self.filters)
         if self._timer is not None:
             self._timer.stop()
         self._timer = self.set_timer(_KEEP_S, self._keep)
@@ -325,61 +321,6 @@ class FleetScreen(FleetKeys):
         """Keep what was chosen last."""
         if self.memory is not None and self._said is not None:
             keep(self.memory, self._said)
-
-    # ---- the filter
-
-    def action_edit_filter(self) -> None:
-        """Open the filter's input in place of the cursor line."""
-        from textual.widgets import Input
-
-        if not self.query(Input):
-            field = Input(self.chosen.filter, placeholder="part of a node name, or a pattern with * and ?", id="filter")
-            self.mount(field, before="#keys")
-            self.query_one("#cursor", Lines).display = False
-            self._filter_before = self.chosen.filter
-            self._show("keys", footer([("enter", "keep the filter"), ("escape", "drop it")], self.size.width))
-            self._draw_filter_rule()
-            field.focus()
-
-    def on_input_changed(self, event: Input.Changed) -> None:
-        """Filter while typing."""
-        self.set_filter(event.value)
-        self._draw_filter_rule()
-
-    def _draw_filter_rule(self) -> None:
-        if self._grid is not None and self._grid.assessment is not None:
-            fits, hidden = self._grid.filtered()
-            nodes = len(self._grid.snapshot.nodes)
-            self._show("rule-bottom", filter_rule(self.size.width, self._owner.glyphs, fits, nodes, hidden))
-
-    def on_input_submitted(self) -> None:
-        """Keep the filter and give the keys back to the grid."""
-        self.close_filter()
-
-    def close_filter(self) -> bool:
-        """Close the filter's input; False when it was not open."""
-        from textual.widgets import Input
-
-        fields = self.query(Input)
-        if not fields:
-            return False
-        fields.remove()
-        self.query_one("#cursor", Lines).display = True
-        self.view.focus()
-        self.draw_frame()
-        return True
-
-    def drop_filter(self) -> bool:
-        """Close the filter's input and show again what was shown before it; False when it was not open."""
-        if not self.close_filter():
-            return False
-        self.set_filter(self._filter_before)
-        return True
-
-    def set_filter(self, text: str) -> None:
-        """Show only the nodes that fit `text`."""
-        self.chosen.filter = text.strip()
-        self.draw()
 
 
 def opening_words(words: str) -> Row:
