@@ -18,8 +18,9 @@ TOOL = "dcgmi"
 
 _ROW = re.compile(r"\|\s(.{0,60}?)\s*\|\s?(.{0,200}?)\s*\|\s*", re.ASCII)
 _VERDICT = re.compile(
-    r"(?:(GPU|CPU)\s?(\d{1,3}): )?(Pass|Fail|Skip|Warn|Warning|Not Run)\b(?: - (.{1,60}))?", re.I | re.ASCII
+    r"(?:(GPU|CPU)\s?(\d{1,3}): )?(Pass|Fail|Skip|Warn|Warning|Not Run)\b(?: - (.{1,200}))?", re.I | re.ASCII
 )
+_ONES = re.compile(r"GPUs?:? ?(\d{1,3}(?:, ?\d{1,3}){0,63})", re.ASCII)
 _SLICE = re.compile(r"-> (I|CI) (\d{1,3}/\d{1,4}(?:/\d{1,4})?)", re.ASCII)
 _SECTION = re.compile(r"[|+]-{3,}\s+(.{1,40}?)\s+-{2,}\+.*", re.ASCII)
 _LEVELS = {"fail": "critical", "warn": "warning", "warning": "warning"}
@@ -29,6 +30,9 @@ _MONITOR = {"GPUTL": ("gpu_util", "%"), "MCUTL": ("gpu_mem_copy_util", "%"), "PO
             "TMPTR": ("gpu_temp", "C"), "SMACT": ("gpu_sm_active", ""), "TENSO": ("gpu_tensor_active", ""),
             "DRAMA": ("gpu_dram_active", ""), "FBUSD": ("gpu_fb_used", "MiB"), "SMCLK": ("gpu_sm_clock", "MHz"),
             "MMCLK": ("gpu_mem_clock", "MHz")}  # fmt: skip
+_ENTITIES = {"GPU": "gpu", "GPU-I": "gpu_instance", "GPU-CI": "compute_instance", "Switch": "nvswitch",
+             "CPU": "cpu", "Core": "core", "Link": "link", "CX": "adapter"}  # fmt: skip
+"""What a row of the monitor is of; an instance has a number of its own, which is not its GPU's."""
 _METADATA = {"dcgm_version": "dcgm_version", "driver_version_detected": "driver_version", "version": "dcgm_version"}
 _LINKS = {"U": (1, ""), "D": (0, "critical"), "X": (0, "warning")}
 
@@ -147,6 +151,7 @@ def _tables(text: str, unknown: dict[str, None]) -> tuple[list[Item], list[str]]
     remarks: list[str] = []
     test = section = gpu = link = ""
     told: list[str] = []
+    padding = 1 if re.search(r"\S \|$", text, re.MULTILINE) else 2
     for line in text.split("\n"):
         if (head := _SECTION.match(line)) is not None:
             section = head[1]
@@ -172,17 +177,29 @@ def _tables(text: str, unknown: dict[str, None]) -> tuple[list[Item], list[str]]
             items.append(Item("", _METADATA[values.name_of(left)], right.strip()))
         elif re.fullmatch(r"(Warning|Error|Info)(: .*)?", left):
             about = re.search(r"GPU\s?(\d{1,3})", left, re.ASCII)
-            told.append(f"{'gpu/' + about[1] if about else ''} {test}: ".lstrip() + right)
+            told.append(f"{'gpu/' + about[1] if about else ''} {test}: ".lstrip() + _piece(line, padding))
         elif not left and told and verdict is None:
-            told[-1] += right
+            told[-1] += _piece(line, padding)
         elif verdict is not None and section != "Metadata":
             test = values.name_of(left) if left else test
-            place = f"gpu/{verdict[2]}" if verdict[1] == "GPU" else ""
-            items.append(_result(place, test, verdict[3]))
+            listed = _ONES.match(verdict[4] or "")
+            if verdict[1]:
+                places = [f"{verdict[1].lower()}/{verdict[2]}"]
+            elif listed is not None:
+                # Before DCGM 4 a result stands in one line for all the GPUs that have it.
+                places = [f"gpu/{part.strip()}" for part in listed[1].split(",")]
+            else:
+                places = [""]
+            items += [_result(place, test, verdict[3]) for place in places]
         elif left and left not in ("Diagnostic", "GPU ID", "Switch ID") and "GPU Device IDs" not in left:
             unknown[left] = None
     remarks += [" ".join(words.split()) for words in told]
     return items, remarks
+
+
+def _piece(line: str, padding: int) -> str:
+    """Return a part of a text that is broken, in the middle of words, to the width of the table less its padding."""
+    return line.rstrip().removesuffix("|").rpartition("|")[2][1:-padding]
 
 
 def _about(gpu: str, text: str) -> Iterator[Item]:
@@ -220,8 +237,8 @@ def _monitor(text: str) -> list[Item]:
         words = line.lstrip("#").split()
         if words[:1] == ["Entity"]:
             columns = words[1:]
-        elif words[:1] in (["GPU"], ["GPU-I"]) and len(words) == len(columns) + 2:
-            where = f"gpu/{words[1]}"
+        elif words[:1] and words[0] in _ENTITIES and len(words) == len(columns) + 2:
+            where = f"{_ENTITIES[words[0]]}/{words[1]}"
             for label, cell in zip(columns, words[2:], strict=True):
                 name, unit = _MONITOR.get(label, (values.name_of(label), ""))
                 value: Value = values.only_number(cell)

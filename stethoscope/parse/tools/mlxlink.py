@@ -95,7 +95,7 @@ def _from_text(text: str) -> Iterator[_Port]:
             yield device, list(pairs.items())
             device, pairs = "", {}
         if named is not None:
-            device = named[1] or named[2]
+            device = (named[1] or named[2]).removeprefix("/dev/mst/")
         elif pair is not None:
             pairs[pair[1]] = pair[2]
     if pairs:
@@ -114,7 +114,7 @@ def _from_json(text: str, exit: int, err: str) -> list[_Port]:  # noqa: A002  th
             said += f"{status.get('message')}\n" if isinstance(status, dict) and status.get("message") else ""
             continue
         named = _DEVICE.search(before[-_LONGEST:])
-        device = (named[1] or named[2]) if named is not None else ""
+        device = (named[1] or named[2]).removeprefix("/dev/mst/") if named is not None else ""
         ports.append((device, [(label, _listed(value)) for section in sections for label, value in section.items()]))
     if ports:
         return ports

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import time
 from importlib import import_module
 
@@ -11,11 +12,17 @@ import pytest
 from stethoscope.model.metric import Missing, Reason
 from stethoscope.model.report import Item, ToolError
 from stethoscope.parse.tools import (
+    dcgmi,
+    ethtool,
+    ipmitool,
+    mlxlink,
     nvidia_smi_csv,
     nvidia_smi_nvlink,
     nvidia_smi_q,
     nvidia_smi_table,
     nvidia_smi_topo,
+    nvme,
+    smartctl,
 )
 from tests.parse.tools.test_tools import READERS
 
@@ -182,3 +189,127 @@ def test_no_text_keeps_a_reader_busy(name: str, kind: str) -> None:
     with contextlib.suppress(ToolError):
         read(HOSTILE[kind][: 256 * 1024])
     assert time.process_time() - start < 0.75
+
+
+def test_a_sensor_list_gives_readings_states_and_what_is_wrong() -> None:
+    report = ipmitool.read(
+        "Inlet Temp       | 05h | ucr |  7.1 | 55 degrees C\n"
+        "PSU2             | 0Ah | ok  | 10.2 | 140 Watts, Presence detected\n"
+        "PSU3             | 0Bh | ok  | 10.3 | Presence detected, Failure detected\n"
+        "Exhaust Temp     | 06h | ns  |  7.1 | No Reading\n"
+        "FAN 7            | no reading        | ns\n"
+        "FAN 8            | 41.5 percent      | ok\n"
+    )
+    assert report.items == (
+        Item("sensor/Inlet Temp 05h", "reading", 55, "C", "critical"),
+        Item("sensor/PSU2 0Ah", "reading", 140, "W"),
+        Item("sensor/PSU2 0Ah", "event", "Presence detected"),
+        Item("sensor/PSU3 0Bh", "event", "Presence detected, Failure detected", "", "critical"),
+        Item("sensor/Exhaust Temp 06h", "reading", UNSUPPORTED),
+        Item("sensor/FAN 7", "reading", UNSUPPORTED),
+        Item("sensor/FAN 8", "reading", 41.5, "%"),
+    )
+    assert report.remarks == (
+        "Inlet Temp 05h: 55 degrees C is critical",
+        "PSU3 0Bh: Presence detected, Failure detected",
+    )
+
+
+def test_several_ports_in_one_text_keep_their_values_apart() -> None:
+    report = mlxlink.read(
+        "me@n1:~$ sudo mlxlink -d mlx5_4 -c\nState : Active\nEffective Physical Errors : 0\n"
+        "===== mlx5_5 =====\nState : Polling\nEffective Physical Errors : 7\n"
+        "State : Active\nRaw Physical Errors Per Lane : 1,2\n"
+    )
+    assert [(item.where, item.name, item.value) for item in report.items] == [
+        ("mlx5_4", "state", "Active"),
+        ("mlx5_4", "effective_errors", 0),
+        ("mlx5_5", "state", "Polling"),
+        ("mlx5_5", "effective_errors", 7),
+        ("port/2", "state", "Active"),
+        ("port/2/lane/0", "raw_errors", 1),
+        ("port/2/lane/1", "raw_errors", 2),
+    ]
+
+
+def test_the_json_of_a_port_has_lanes_in_either_form_and_says_why_it_is_empty() -> None:
+    report = mlxlink.read(
+        '{"result": {"output": {"a": {"Raw Physical Errors Per Lane": ["3", "4"],'
+        ' "Bias Current [mA]": {"values": ["7.5"]}}}}}\n$ '
+    )
+    assert report.get("lane/1", "raw_errors") == 4
+    assert report.get("", "module_bias") == 7.5
+    with pytest.raises(ToolError) as error:
+        mlxlink.read('{"status": {"code": 1, "message": "No such device: mlx5_9"}, "result": {}}')
+    assert error.value.reason == "no_device"
+
+
+def test_interfaces_of_several_commands_keep_their_statistics_apart() -> None:
+    report = ethtool.read(
+        "# ethtool -S eth2\nNIC statistics:\n     rx_discards_phy: 5\n"
+        "# ethtool -S eth3\nNIC statistics:\n     rx_discards_phy: 0\n"
+    )
+    assert (report.get("eth2", "rx_discards_phy"), report.get("eth3", "rx_discards_phy")) == (5, 0)
+
+
+def test_results_of_several_gpus_in_one_line_are_of_each_of_them() -> None:
+    report = dcgmi.read(
+        "| GPU Memory                | Pass - GPUs: 1, 3                              |\n"
+        "|                           | Fail - GPU: 2                                  |\n"
+        "| Warning                   | GPU 2 The board became too warm while it work  |\n"
+        "|                           | ed, after                                      |\n"
+        "|                           | 9 seconds                                      |\n"
+    )
+    assert report.items == (
+        Item("gpu/1", "test/gpu_memory", "pass"),
+        Item("gpu/3", "test/gpu_memory", "pass"),
+        Item("gpu/2", "test/gpu_memory", "fail", "", "critical"),
+    )
+    assert report.remarks == ("gpu_memory: GPU 2 The board became too warm while it worked, after 9 seconds",)
+
+
+def test_rows_of_the_monitor_are_of_what_they_name() -> None:
+    report = dcgmi.read("#Entity   GPUTL\nID        %\nGPU 0     40\nGPU-I 0   90\nSwitch 8  N/A\n")
+    assert [(item.where, item.value) for item in report.items] == [
+        ("gpu/0", 40), ("gpu_instance/0", 90), ("nvswitch/8", UNSUPPORTED),
+    ]  # fmt: skip
+
+
+def test_disks_that_follow_each_other_in_one_text_are_all_read() -> None:
+    disk = '{{"smartctl": {{"exit_status": 0}}, "device": {{"name": "/dev/{}"}}, "smart_status": {{"passed": {}}}}}\n'
+    report = smartctl.read(
+        "$ for d in {a,b}; do smartctl -j; done\n" + disk.format("sda", "true") + disk.format("sdb", "false")
+    )
+    assert (report.get("sda", "smart_passed"), report.get("sdb", "smart_passed")) == (1, 0)
+    with pytest.raises(ToolError) as error:
+        smartctl.read(disk.format("sda", "true")[:60])
+    assert error.value.reason == "truncated"
+
+
+def test_wear_and_failed_self_tests_of_every_kind_of_disk_are_said() -> None:
+    report = smartctl.read(
+        json.dumps(
+            {
+                "smartctl": {},
+                "smart_status": {"passed": True},
+                "endurance_used": {"current_percent": 104},
+                "spare_available": {"current_percent": 4, "threshold_percent": 10},
+                "nvme_self_test_log": {
+                    "table": [{"self_test_result": {"value": 7, "string": "Completed: failed segments"}}]
+                },
+                "scsi_self_test_0": {"result": {"value": 0, "string": "Completed without error"}},
+            }
+        )
+    )
+    levels = {item.name: (item.value, item.level) for item in report.items}
+    assert levels["endurance_used"] == (104, "warning")
+    assert levels["spare_available"] == (4, "critical")
+    assert report.remarks == ("self-test: Completed: failed segments",)
+
+
+def test_an_nvme_log_has_its_sensors_in_degrees_and_whole_numbers() -> None:
+    report = nvme.read(
+        '{"critical_warning": 0, "temperature": 311.0, "temperature_sensor_2": 320, "media_errors": 4.0}'
+    )
+    assert report.get("", "temperature_sensor_2") == 47
+    assert repr(report.get("", "nvme_media_errors")) == "4"
