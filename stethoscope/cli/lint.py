@@ -11,26 +11,48 @@ from stethoscope.cli.say import say
 from stethoscope.errors import EXIT_DATA, EXIT_HEALTHY
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stethoscope.errors import DataError
     from stethoscope.session.lint import LintResult
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @playbooks_option
 def command(playbooks: tuple[str, ...]) -> int:
-    """Check metrics, root causes, rules and scenarios, and run the tests that rules carry.
+    """Check metrics, root causes, rules, scenarios, probes and your settings, and run the tests that rules carry.
 
     Prints one line for each error, `file:line:column: message`. Exit status: 0 nothing is wrong, 65 something is.
     """
     from stethoscope.session.lint import lint
 
     result = lint(*directories(playbooks))
-    for error in result.errors:
+    settings = list(_settings())
+    errors = [*result.errors, *settings]
+    for error in errors:
         say(str(error))
-    click.echo(_sum(result), err=bool(result.errors))
-    return EXIT_DATA if result.errors else EXIT_HEALTHY
+    click.echo(_sum(result, len(errors)), err=bool(errors))
+    return EXIT_DATA if errors else EXIT_HEALTHY
 
 
-def _sum(result: LintResult) -> str:
+def _settings() -> Iterator[DataError]:
+    """Yield what is wrong with the user's settings: only with all verbs known is a name one that none has."""
+    import importlib
+
+    from stethoscope.cli.main import VERBS
+    from stethoscope.cli.settings import flags_of
+    from stethoscope.errors import DataError
+    from stethoscope.specs.config import load_config, unknown_names
+
+    try:
+        loaded = load_config()
+        if loaded is not None:
+            flags = {verb: flags_of(importlib.import_module(module).command) for verb, (module, _) in VERBS.items()}
+            yield from unknown_names(loaded, flags)
+    except DataError as error:
+        yield error
+
+
+def _sum(result: LintResult, errors: int) -> str:
     counts = ", ".join(f"{count:,} {what if count != 1 else what[:-1]}" for what, count in result.counts.items())
-    errors = len(result.errors)
     return f"{counts}: {'nothing wrong' if not errors else f'{errors} error' + 's' * (errors > 1)}"

@@ -6,12 +6,17 @@ import errno
 import importlib
 import io
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from stethoscope import __version__
 from stethoscope.cli.say import say
-from stethoscope.errors import EXIT_INTERNAL, StethoscopeError
+from stethoscope.cli.settings import apply
+from stethoscope.errors import EXIT_INTERNAL, StethoscopeError, UsageError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 VERBS: dict[str, tuple[str, str]] = {
     "watch": ("stethoscope.cli.watch", "Open the live console on a fleet."),
@@ -25,6 +30,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "sim": ("stethoscope.cli.sim", "Serve a simulated fleet over SSH on loopback."),
     "fleet": ("stethoscope.cli.fleet", "Describe the fleet: write a fleet file, show it."),
     "journal": ("stethoscope.cli.journal", "Show what was run on which node."),
+    "doctor": ("stethoscope.cli.doctor", "Look at this terminal, its keys and paths, and say what is in the way."),
+    "completion": ("stethoscope.cli.completion", "Print what a shell needs to complete verbs and flags."),
     "lint": ("stethoscope.cli.lint", "Check the data files: metrics, rules, scenarios."),
 }
 """Verb -> (module that holds the command `command`, one line of help)."""
@@ -44,6 +51,13 @@ class LazyGroup(click.Group):
         command: click.Command = importlib.import_module(VERBS[cmd_name][0]).command
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the verbs that begin so, without importing any."""
+        from click.shell_completion import CompletionItem
+
+        found = [CompletionItem(name, help=text) for name, (_, text) in VERBS.items() if name.startswith(incomplete)]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of verbs without importing any."""
         with formatter.section("Verbs"):
@@ -52,12 +66,25 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="stethoscope")
+@click.option("--debug", is_flag=True, envvar="STETHOSCOPE_DEBUG", help="Write a debug log, without secrets.")
 @click.pass_context
-def group(ctx: click.Context) -> None:
+def group(ctx: click.Context, debug: bool) -> None:
     """The console for the engineer on call for a GPU training cluster. Without a verb it watches this machine."""
+    if debug:
+        _start_log()
+    apply(ctx, VERBS)
     if ctx.invoked_subcommand is None:
         watch = importlib.import_module("stethoscope.cli.watch")
         ctx.invoke(watch.command)
+
+
+def _start_log() -> None:
+    from stethoscope.debug import log_path, start_log
+
+    try:
+        say(f"stethoscope: debug log in {start_log()}", err=True)
+    except OSError as error:
+        raise UsageError(f"--debug: {log_path()} cannot be written: {error.strerror}") from error
 
 
 def main() -> None:
@@ -79,8 +106,11 @@ def main() -> None:
             # Files of our own are named: this is a full disk behind the standard output.
             say(f"stethoscope: the output cannot be written: {error.strerror}", err=True)
             sys.exit(EXIT_INTERNAL)
-        import traceback
+        from stethoscope.debug import report_crash
 
-        traceback.print_exc()
+        say(f"stethoscope: a defect: {type(error).__name__}: {error}", err=True)
+        report = report_crash(error)
+        if report is not None:
+            say(f"stethoscope: what is needed to mend it is in {report}, without secrets", err=True)
         sys.exit(EXIT_INTERNAL)
     sys.exit(code if isinstance(code, int) else 0)

@@ -10,6 +10,7 @@ from stethoscope.errors import DataError
 from stethoscope.session.selftest import check_rule
 from stethoscope.specs.load import SeveralDataError
 from stethoscope.specs.metric import load_catalogue
+from stethoscope.specs.probes import load_manifest
 from stethoscope.specs.root_cause import load_root_causes
 from stethoscope.specs.rule import load_rules
 
@@ -44,6 +45,11 @@ def lint(*directories: Path) -> LintResult:
             errors += check_rule(rule, catalogue)
     except DataError as error:
         # Rules name metrics and causes: with those broken there is nothing to check them against.
+        errors += _each(error)
+    try:
+        manifest = load_manifest()
+        counts["probes"] = len(manifest.probes) + len(manifest.watch) + len(manifest.ondemand)
+    except DataError as error:
         errors += _each(error)
     counts["scenarios"] = _lint_scenarios(errors)
     return LintResult(counts, tuple(sorted(errors, key=_position)))
