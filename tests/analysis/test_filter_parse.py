@@ -162,7 +162,8 @@ _PIECES = st.sampled_from([
     "temp", "gpu_temp", "host", "state", "lost", "severity", "P1", "throttle", "none", "missing", "symbol",
     "symbol.new", "port_state", "Active", "85", "85C", "400G", "120/h", "gpu-0", "gpu-[1-3]", "*", "?", "gpu", "ib",
     "all", "any", "rack", "job", "device", "=", "!=", "~", "!~", ">", ">=", "<", "<=", "&", "|", "!", "(", ")", "[",
-    "]", " ", '"', "'", "\\", '"a b"', ",", "fs", "disk", '" P1 "', "P*", "\x1b", "ü", "gpu[", "all(", "[1-", "0x4", "-",
+    "]", " ", '"', "'", "\\", '"a b"', ",", "fs", "disk", '" P1 "', "P*", "\x1b", "ü", "gpu[", "all(", "[1-", "0x4",
+    "-",
 ])  # fmt: skip
 
 
