@@ -84,10 +84,14 @@ def _this_machine() -> str:
 
 def _status(view: View) -> int:
     from stethoscope.model.finding import Severity
+    from stethoscope.ui.present.node.page import node_page
+    from stethoscope.ui.present.spans import Level
 
     if not view.node.frames:
         return EXIT_UNREACHABLE
     severities = {finding.severity for finding in view.assessment.findings.get(view.node.name, ())}
-    if severities & {Severity.P0, Severity.P1}:
+    # What no finding tells of: a value beyond a limit, less than comparable nodes have.
+    worst = node_page(view).worst
+    if severities & {Severity.P0, Severity.P1} or worst >= Level.LOST:
         return EXIT_URGENT
-    return EXIT_PLANNED if Severity.P2 in severities else EXIT_HEALTHY
+    return EXIT_PLANNED if Severity.P2 in severities or worst > Level.MISSING else EXIT_HEALTHY

@@ -106,7 +106,7 @@ def test_a_lost_gpu_is_told_once_and_its_column_is_quiet() -> None:
     assert "–gpu 2" in text
     assert text.count("lost") == 1
     clocks = next(row for row in rows if "SM clock" in row)
-    assert clocks.split()[3:] == ["1980", "1980", "–", "1980", "1980", "1980", "1980", "1980"]
+    assert clocks.split()[3:11] == ["1980", "1980", "–", "1980", "1980", "1980", "1980", "1980"]
 
 
 def test_the_links_of_a_lost_gpu_are_not_told_again() -> None:
@@ -338,7 +338,7 @@ async def test_a_paused_picture_says_of_when_it_is() -> None:
     async with app_on(sick()).run_test(size=(100, 24)) as pilot:
         app = await ready(pilot)
         await opened(app, pilot)
-        await pilot.press("space")
+        await pilot.press("p")
         assert line(app, "top").endswith(" PAUSED   picture of 02:14:07 UTC ")
 
 
@@ -350,7 +350,7 @@ async def test_the_mark_is_set_and_shown() -> None:
         assert app.session is not None
         assert app.session.mark is not None
         app.screen.query_one("#top")
-        await pilot.press("space")
+        await pilot.press("p")
         assert "mark 02:14:07" in line(app, "top")
 
 
@@ -437,3 +437,50 @@ def test_rows_mark_one_piece() -> None:
     assert at is not None
     marked = [span.text for span in row_of(page.lines[at.line], at.spot) if span.selected]
     assert marked == ["▲88"]
+
+
+def test_a_driver_that_hangs_is_told_once_and_not_for_every_value() -> None:
+    rows = text_of(view_of(troubled(), "gpu-009", 80))
+    section = rows.index(next(row for row in rows if row.startswith(" ‖ GPUs")))
+    assert re.fullmatch(r" ‖ the driver does not answer: \d+ values are not known", rows[section + 1])
+    assert sum("hung" in row for row in rows) <= 3
+
+
+def test_xid_errors_that_a_finding_names_are_not_told_again() -> None:
+    counted = {("gpu-002/gpu/2", "gpu_xid_events"): 1}
+    rows = text_of(view_of(replace(fleet(4, set=counted), findings=troubled().findings), "gpu-002", 100))
+    assert "fell off the bus (Xid 79)" in rows[0]
+    assert rows[1] == ""
+    assert text_of(view_of(fleet(4, set=counted), "gpu-002", 100))[0].startswith(" ▲    gpu/2  Xid errors")
+
+
+def test_where_there_is_room_a_table_says_what_peers_have_and_what_was_counted_since_the_mark() -> None:
+    place = ("gpu-003/ib/mlx5_3", "ib_symbol_error")
+    before = fleet(4, devices=DEVICES, totals={place: 8000})
+    now = fleet(4, devices=DEVICES, set={place: 41, ("gpu-002/gpu/4", "gpu_power_draw"): 100}, totals={place: 8123})
+    rows = text_of(replace(view_of(now, "gpu-003", 130, all_open=True), mark=Mark.of(before)))
+    head = next(row for row in rows if "mlx5_7" in row)
+    assert head.split()[-2:] == ["peers", "mark"]
+    errors = rows.index(next(row for row in rows if "Symbol errors /s" in row))
+    assert rows[errors].split()[-1] == "0"
+    assert rows[errors + 1].split()[-1] == "+123"
+    assert head.index("peers") + len("peers") == rows[errors].rindex("0") + 1
+    power = next(row for row in rows if "GPU power" in row)
+    assert power.split()[3:] == ["640"] * 9
+    narrow = next(row for row in text_of(view_of(now, "gpu-003", 80, all_open=True)) if "mlx5_7" in row)
+    assert "peers" not in narrow
+
+
+def test_the_title_is_as_loud_as_the_page() -> None:
+    snapshot = fleet(8, devices=DEVICES, set={("gpu-003/pcie/0000:1b:00.0", "pcie_link_width"): 8})
+    view = view_of(snapshot, "gpu-003")
+    assert plain(node_title(view, 80, worst=node_page(view).worst)).startswith(" ▲ gpu-003")
+    assert plain(node_title(view_of(snapshot, "gpu-002"), 80)).startswith(" · gpu-002")
+
+
+@pytest.mark.parametrize("cells", [80, 100])
+def test_titles_of_a_narrow_table_have_short_words_and_no_holes(cells: int) -> None:
+    rows = text_of(view_of(sick(), SICK, cells, all_open=True))
+    start = rows.index(next(row for row in rows if " GPUs " in row))
+    table = rows[start + 2 : start + 14]
+    assert not [row for row in table if "…" in row[:24]], table

@@ -318,22 +318,25 @@ def short_place(place: str) -> str:
 def peers_median(assessment: Assessment, scope: Scope, metric: str, row: int) -> float | None:
     """Return the median of `metric` over the other rows of the same kind (GPU model, port layer; for other devices the
     same place on comparable nodes, and their like on the same node) that have a value."""
-    table = assessment.snapshot.tables[scope]
+    return median_of(assessment.snapshot.tables[scope], metric, peers_of(assessment, scope, row))
+
+
+def median_of(table: Table, metric: str, rows: npt.NDArray[np.int64]) -> float | None:
+    """Return the median of `metric` over those of `rows` that have a value, None when none has."""
     column = table.index[metric]
-    if scope in DEVICE_SCOPES:
-        return _peers_of_device(assessment, scope, column, row)
-    mask = (table.reasons[column] == Reason.PRESENT) & _like(assessment, scope, row)
-    mask[row] = False
-    return float(np.median(table.values[column][mask])) if mask.any() else None
-
-
-def _peers_of_device(assessment: Assessment, scope: Scope, column: int, row: int) -> float | None:
-    snapshot = assessment.snapshot
-    node = next(node for node in snapshot.nodes if row in snapshot.rows(node, scope))
-    rows = peer_rows(snapshot, node, scope, row - snapshot.rows(node, scope).start)
-    table = snapshot.tables[scope]
     values = table.values[column, rows][table.reasons[column, rows] == Reason.PRESENT]
     return float(np.median(values)) if values.size else None
+
+
+def peers_of(assessment: Assessment, scope: Scope, row: int) -> npt.NDArray[np.int64]:
+    """Return the rows that `row` is compared with, itself not among them."""
+    if scope in DEVICE_SCOPES:
+        snapshot = assessment.snapshot
+        node = next(node for node in snapshot.nodes if row in snapshot.rows(node, scope))
+        return peer_rows(snapshot, node, scope, row - snapshot.rows(node, scope).start)
+    mask = _like(assessment, scope, row)
+    mask[row] = False
+    return np.flatnonzero(mask)
 
 
 def _like(assessment: Assessment, scope: Scope, row: int) -> npt.NDArray[np.bool_]:

@@ -29,7 +29,7 @@ _STEPS: dict[str, tuple[tuple[float, str], ...]] = {
 }
 COUNTED = {
     "tasks", "CPUs", "GPUs", "events", "errors", "packets", "processes", "links", "banks", "rows", "pages", "mounts",
-    "files", "replays", "generation", "sectors", "epoch s", "lanes",
+    "files", "replays", "generation", "sectors", "epoch s", "lanes", "h",
 }  # fmt: skip
 """Units that are no more than the plural of the title."""
 
@@ -175,11 +175,20 @@ def fact_text(fact: Fact, catalogue: Mapping[str, Metric]) -> str:
         said = value
     else:
         said = _with_unit(value, metric.unit if match["how"] == "delta" else metric.shown_unit)
-    text = f"{title_in_text(metric.title)} {said}"
+    text = f"{title_in_text(metric.title)} {_without_unit(said, metric.title)}"
     if match["span"]:
         span = match["span"]
         text += f" {span}" if span.startswith("since") else f" {_SPANS.get(match['how'], 'over ')}{span}"
-    return f"{text}, expected {fact.expected}" if fact.expected and fact.expected != "a value" else text
+    if not fact.expected or fact.expected == "a value":
+        return text
+    return f"{text}, {'' if fact.expected.startswith('peers ') else 'expected '}{fact.expected}"
+
+
+def _without_unit(said: str, title: str) -> str:
+    """Return a value without a unit that its title says already: `blocked tasks 3`."""
+    value, _, unit = said.rpartition(" ")
+    words = {word.rstrip("s") for word in title.lower().split()}
+    return value if value and unit.rstrip("s") in words else said
 
 
 def common_unit(metric: Metric, top: float) -> tuple[float, str]:

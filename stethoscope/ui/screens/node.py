@@ -142,7 +142,7 @@ class NodeScreen(Screen[None]):
         self._follow(self._page)
         replay = self._owner.replay
         state = replay.state if replay is not None else None
-        title = node_title(self._view, self.size.width, paused=self.paused, replay=state)
+        title = node_title(self._view, self.size.width, paused=self.paused, replay=state, worst=self._page.worst)
         self.query_one("#top", Lines).show([title])
         self._show()
 

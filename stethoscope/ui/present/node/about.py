@@ -127,7 +127,8 @@ def _probe_body(view: View) -> list[Line]:
     if not link.verified:
         lines.append(text_line(view, "probe", " ", "the host key was not verified"))
     if link.next_try is not None:
-        text = f"next try in {duration(max(0.0, link.next_try - view.wall))}, after {link.attempts} attempts"
+        tries = f"{link.attempts} attempt{'s' if link.attempts != 1 else ''}"
+        text = f"next try in {duration(max(0.0, link.next_try - view.wall))}, after {tries}"
         lines.append(text_line(view, "probe", " ", text))
     frames = f"{node.frames:,} frames, one every {node.tick_s:g} s"
     lines.append(

@@ -198,7 +198,7 @@ def log(view: View, level: int) -> Section:
         parts += [f"{lines}, the newest {duration(max(0.0, view.wall - events[-1].at))} ago"]
         parts.append(f"Xid {', '.join(map(str, xids))}" if xids else "no Xid")
     elif not unreadable:
-        parts.append("nothing since connected")
+        parts.append("nothing since connected" if view.node.frames else "not read")
     if xids:
         level = max(level, Level.WARNING)
 

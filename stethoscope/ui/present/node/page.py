@@ -49,6 +49,8 @@ class Page(NamedTuple):
     """Sections that are open."""
     ids: tuple[str, ...]
     """All sections, in their order."""
+    worst: int = 0
+    """Level of the worst value on it."""
 
 
 def node_page(view: View) -> Page:
@@ -62,13 +64,14 @@ def node_page(view: View) -> Page:
     ids = tuple(section.id for section in sections)
     opened = frozenset(section.id for section in sections if is_open(view, section))
     lines.append(())
+    worst = max((one.level for one in wrong), default=0)
     if view.cells < WIDE:
-        return Page(lines + _column(view, sections), view.cells, opened, ids)
+        return Page(lines + _column(view, sections), view.cells, opened, ids, worst)
     split = max(106, min(view.cells - _RIGHT, round(view.cells * 0.65)))
     left = _column(view.narrowed(split - 1), [section for section in sections if section.id in _LEFT])
     rest = view.narrowed(view.cells - split)
     right = _column(rest, [section for section in sections if section.id not in _LEFT])
-    return Page(lines + _beside(left, right, split, view.glyphs.ellipsis), split, opened, ids)
+    return Page(lines + _beside(left, right, split, view.glyphs.ellipsis), split, opened, ids, worst)
 
 
 def _sections(view: View, wrong: list[Beyond]) -> list[Section]:
@@ -144,7 +147,8 @@ def node_rows(view: View) -> list[Row]:
 def node_text(view: View) -> str:
     """Return the whole node as text: the page with all sections open and everything in one column."""
     view = replace(view, cells=TEXT_CELLS, all_open=True, focus=None)
-    title = clean(plain(node_title(view, TEXT_CELLS)), 4 * TEXT_CELLS).strip()
+    page = node_page(view)
+    title = clean(plain(node_title(view, TEXT_CELLS, worst=page.worst)), 4 * TEXT_CELLS).strip()
     # Everything remote was cleaned when it was parsed; what is left here is a defect that must not reach a file.
-    rows = [clean(plain(row), 4 * TEXT_CELLS).rstrip() for row in node_rows(view)]
+    rows = [clean(plain(row_of(line)), 4 * TEXT_CELLS).rstrip() for line in page.lines]
     return "\n".join([f" {title}", *rows]) + "\n"

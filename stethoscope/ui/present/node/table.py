@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from stethoscope.model.metric import REASON_WORDS, Kind, Metric, Missing, Reason
+from stethoscope.ui.present.assess import median_of, peers_of
 from stethoscope.ui.present.node.trend import bars, span_text
 from stethoscope.ui.present.node.view import Line, Piece, Spot, View, flowed
 from stethoscope.ui.present.numbers import (
@@ -29,11 +30,19 @@ if TYPE_CHECKING:
     from stethoscope.model.fleet import Table
     from stethoscope.model.metric import Scope
 
-_TREND = 24
+_TREND, _LEAST_TREND = 24, 10
+_BESIDE = 8
+"""Cells of what stands beside the devices: what peers have, and what was counted since the mark."""
 _UNLIKE = 0.1
 """A value this much of the median away from it is drawn plain instead of quiet."""
 _SHORT = {"waiting": "wait", "thermal": "heat", "slowdow": "slow", "display": "disp"}
 """Words of cells of seven characters."""
+_SHORTER = {
+    "temperature": "temp", "Uncorrected": "Uncorr", "Corrected": "Corr", "corrected": "corr", "receive": "recv",
+    "recoveries": "recov", "integrity": "integr", "Congestion": "Cong", "physical": "phys", "errors": "err",
+    "Time in": "In", "Time at": "At", "Memory": "Mem", "memory": "mem", "processes": "procs", "Interface": "Iface",
+}  # fmt: skip
+"""Short forms for narrow tables, those that lose least first."""
 _TIMES = ("us", "ms")
 """Totals of times and of traffic say nothing that is worth a row."""
 
@@ -47,18 +56,37 @@ class Shape(NamedTuple):
     """Devices in one block."""
     trend: int
     """Cells of the trend, 0 without one."""
+    beside: tuple[str, ...] = ()
+    """What stands between devices and trend: `peers`, `mark`."""
 
 
-def shape(view: View, names: Sequence[str]) -> Shape:
-    """Return the widths with which all devices stand side by side if that can be, and a trend if there is room."""
+class _Focus(NamedTuple):
+    """The device that trend, peers and mark are about: the one under the cursor, else the worst."""
+
+    at: int
+    peers: np.ndarray
+    """Rows that it is compared with."""
+
+
+def shape(view: View, names: Sequence[str], *, counts: bool = False) -> Shape:
+    """Return the widths with which all devices stand side by side if that can be; where there is room, what peers have,
+    what was counted since the mark if the table `counts`, and a trend."""
     longest = max((width(name) for name in names), default=1)
     wide = max(9, min(18, longest + 2))
-    for title, cell in ((26, wide), (22, 8), (18, 7)):
+    trend = _LEAST_TREND if view.past is not None else 0
+    wanted = ("mark", "peers") if view.mark is not None and counts else ("peers",)
+    # Narrower cells are worth it when everything fits then.
+    whole = trend + _BESIDE * len(wanted)
+    for title, cell, least in ((26, wide, whole), (26, 8, whole), (26, wide, 0), (22, 8, 0), (18, 7, 0)):
         cell = max(cell, min(longest + 1, 18))
-        left = view.cells - title - 4
-        if left >= cell * len(names):
-            rest = left - cell * len(names)
-            return Shape(title, cell, max(1, len(names)), min(_TREND, rest - 3) if rest >= 13 else 0)
+        rest = view.cells - title - 4 - cell * len(names)
+        if rest < least:
+            continue
+        beside = wanted[: max(0, (rest - trend) // _BESIDE)]
+        rest -= _BESIDE * len(beside)
+        return Shape(
+            title, cell, max(1, len(names)), min(_TREND, rest - 3) if rest >= _LEAST_TREND else 0, beside[::-1]
+        )
     cell = max(8, min(18, longest + 1))
     return Shape(22, cell, max(1, (view.cells - 26) // cell), 0)
 
@@ -92,7 +120,10 @@ def _sort(view: View, scope: Scope, metrics: list[Metric], lost: np.ndarray) -> 
         reasons, values = table.reasons[column, having], table.values[column, having]
         first = Reason(int(reasons[0])) if reasons.size else Reason.UNSUPPORTED if rows.size else Reason.LOST
         counted = metric.kind is Kind.COUNTER and table.totals[table.counter_index[metric.id], having].any()
-        if worst > Level.MISSING or (reasons != first).any() or (first is Reason.ONE_READING and counted):
+        if first is Reason.HUNG and (reasons == first).all():
+            # A row of one word for each of forty values hides what is known.
+            out.absent.setdefault(first, []).append(metric)
+        elif worst > Level.MISSING or (reasons != first).any() or (first is Reason.ONE_READING and counted):
             out.shown.append((worst, metric, levels))
         elif first is not Reason.PRESENT:
             out.absent.setdefault(first, []).append(metric)
@@ -115,22 +146,28 @@ def metric_table(
     snapshot = view.snapshot
     table, part = snapshot.tables[scope], snapshot.rows(view.node, scope)
     metrics = [m for m in snapshot.catalogue.values() if m.id in table.index and m.id not in leave_out]
-    form, lost = shape(view, names), lost_rows(table, part)
+    lost = lost_rows(table, part)
     found = _sort(view, scope, metrics, lost)
-    trended = _trended(view, scope, lost)
+    form = shape(view, names, counts=any(_has_totals(metric) for _, metric, _ in found.shown))
+    focus = _focus(view, scope, form, lost)
     lines: list[Line] = []
-    for start in range(0, len(part), form.fit):
+    hung = len(found.absent.pop(Reason.HUNG, ()))
+    if hung:
+        hung += len(found.absent.pop(Reason.WAITING, ()))
+        said = f" {view.glyphs.level(Level.HUNG)} the driver does not answer: {hung} values are not known"
+        lines.append((Piece(said, Tone.HUNG),))
+    for start in range(0, len(part) if found.shown else 0, form.fit):
         block = range(start, min(start + form.fit, len(part)))
         if lines:
             lines.append(())
-        lines.append(_head(view, form, title, names, block, lost, trended))
+        lines.append(_head(view, form, title, names, block, lost, focus))
         for worst, metric, levels in found.shown:
             if _only_total(view, scope, metric):
-                lines.append(_totals(view, section, scope, form, block, metric, lost, alone=True))
+                lines.append(_totals(view, section, scope, form, block, metric, lost, focus, alone=True))
                 continue
-            lines.append(_row(view, section, scope, form, block, (worst, metric, levels), lost, trended))
-            if metric.kind is Kind.COUNTER and metric.worse == "high" and metric.unit not in _TIMES:
-                lines.append(_totals(view, section, scope, form, block, metric, lost))
+            lines.append(_row(view, section, scope, form, block, (worst, metric, levels), lost, focus))
+            if _has_totals(metric):
+                lines.append(_totals(view, section, scope, form, block, metric, lost, focus))
 
     def named(metric: Metric, with_value: bool = False) -> Piece:
         reasons = table.reasons[table.index[metric.id], part.start : part.stop]
@@ -148,16 +185,36 @@ def metric_table(
     return lines
 
 
+def _has_totals(metric: Metric) -> bool:
+    return metric.kind is Kind.COUNTER and metric.worse == "high" and metric.unit not in _TIMES
+
+
+def _focus(view: View, scope: Scope, form: Shape, lost: np.ndarray) -> _Focus:
+    """Return the device under the cursor, else the worst, else the first, and its peers where they are shown."""
+    at = _trended(view, scope, lost)
+    part = view.snapshot.rows(view.node, scope)
+    shown = "peers" in form.beside and at < len(part)
+    return _Focus(at, peers_of(view.assessment, scope, part[at]) if shown else np.empty(0, dtype=np.int64))
+
+
 def _trended(view: View, scope: Scope, lost: np.ndarray) -> int:
-    """Return the device whose trend is shown: the one under the cursor, else the worst, else the first."""
     if view.focus is not None and view.focus.scope is scope and view.focus.position < len(lost):
         return view.focus.position
     levels = np.where(lost, 0, view.levels(scope))
     return int(levels.argmax()) if levels.size and not lost[int(levels.argmax())] else int(np.argmin(lost))
 
 
+def _beside(form: Shape, **texts: tuple[str, Tone]) -> list[Piece]:
+    """Return the cells beside those of the devices."""
+    pieces = []
+    for name in form.beside:
+        text, tone = texts.get(name, ("", Tone.NORMAL))
+        pieces.append(Piece(cut(text, _BESIDE - 1, "").rjust(_BESIDE), tone))
+    return pieces
+
+
 def _head(
-    view: View, form: Shape, title: str, names: Sequence[str], block: range, lost: np.ndarray, trended: int
+    view: View, form: Shape, title: str, names: Sequence[str], block: range, lost: np.ndarray, focus: _Focus
 ) -> Line:
     pieces = [Piece(f"   {pad(title, form.title)}", Tone.QUIET)]
     for at in block:
@@ -165,9 +222,10 @@ def _head(
         if lost[at]:
             name = f"{view.glyphs.level(Level.LOST)}{name}"
         pieces.append(Piece(name.rjust(form.cell), Tone.LOST if lost[at] else Tone.QUIET))
+    pieces += _beside(form, peers=("peers", Tone.QUIET), mark=("mark", Tone.QUIET))
     if form.trend and view.past is not None:
         span = f", {span_text(view.past.seconds)}" if view.past.seconds else ""
-        pieces.append(Piece(f"   {names[trended]}{span}", Tone.QUIET))
+        pieces.append(Piece(f"   {names[focus.at]}{span}", Tone.QUIET))
     return tuple(pieces)
 
 
@@ -179,7 +237,7 @@ def _row(
     block: range,
     entry: tuple[int, Metric, np.ndarray],
     lost: np.ndarray,
-    trended: int,
+    focus: _Focus,
 ) -> Line:
     worst, metric, levels = entry
     glyphs, table, part = view.glyphs, view.snapshot.tables[scope], view.snapshot.rows(view.node, scope)
@@ -210,8 +268,10 @@ def _row(
             text = glyphs.level(level) + text
         tone = Tone.PLAIN if usual is not None and abs(value - usual) > _UNLIKE * abs(usual) else Tone.QUIET
         pieces += _right(text, form.cell, level_tone(level) if level > Level.MISSING else tone, spot)
+    median = median_of(table, metric.id, focus.peers) if "peers" in form.beside and not metric.words else None
+    pieces += _beside(form, peers=("" if median is None else cell_text(metric, median, divisor), Tone.QUIET))
     if form.trend and view.past is not None and not metric.words:
-        _, past = view.past.series(scope, metric.id, part[trended])
+        _, past = view.past.series(scope, metric.id, part[focus.at])
         bar = bars(past, form.trend, glyphs) if len(past) > 1 else ""
         if bar:
             pieces.append(Piece(f"   {bar}", Tone.PLAIN if loud else Tone.NORMAL))
@@ -229,8 +289,17 @@ def _usual(table: Table, metric: Metric, part: range) -> float | None:
 def _titled(title: str, unit: str, cells: int, ellipsis: str) -> str:
     """Return title and unit in `cells`; what is cut is the title."""
     if not unit:
-        return pad(title, cells, ellipsis)
-    return pad(f"{cut(title, cells - width(unit) - 1, ellipsis)} {unit}", cells)
+        return pad(_shortened(title, cells, ellipsis), cells)
+    return pad(f"{_shortened(title, cells - width(unit) - 1, ellipsis)} {unit}", cells)
+
+
+def _shortened(title: str, cells: int, ellipsis: str) -> str:
+    """Return a title in `cells`: with short forms of its words as far as that is needed, then cut."""
+    for word, short in _SHORTER.items():
+        if width(title) <= cells:
+            break
+        title = title.replace(word, short)
+    return cut(title, cells, ellipsis)
 
 
 def _right(text: str, cells: int, tone: Tone, spot: Spot) -> list[Piece]:
@@ -257,11 +326,12 @@ def _totals(
     block: range,
     metric: Metric,
     lost: np.ndarray,
+    focus: _Focus,
     *,
     alone: bool = False,
 ) -> Line:
     table, part = view.snapshot.tables[scope], view.snapshot.rows(view.node, scope)
-    title = f"{cut(metric.title, form.title - 7, view.glyphs.ellipsis)}, total" if alone else "  total"
+    title = f"{_shortened(metric.title, form.title - 7, view.glyphs.ellipsis)}, total" if alone else "  total"
     pieces = [Piece("   "), Piece(pad(title, form.title), Tone.QUIET if alone else Tone.NORMAL)]
     for at in block:
         total = table.total(metric.id, part[at])
@@ -275,4 +345,10 @@ def _totals(
         else:
             text, tone = total_text(metric, total), Tone.NORMAL
         pieces += _right(cut(text, form.cell - 1, view.glyphs.ellipsis), form.cell, tone, spot)
+    if "mark" in form.beside and view.mark is not None and not lost[focus.at]:
+        since = view.mark.since(view.snapshot, scope, metric.id, part[focus.at])
+        if isinstance(since, Missing):
+            pieces += _beside(form, mark=(REASON_CELLS[since.reason], Tone.NORMAL))
+        else:
+            pieces += _beside(form, mark=(f"+{total_text(metric, since)}", Tone.PLAIN if since else Tone.QUIET))
     return tuple(pieces)

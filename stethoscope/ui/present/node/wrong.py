@@ -24,13 +24,19 @@ _MOST = 8
 """Values beyond their limits that are listed; their sections open anyway."""
 
 
-def node_title(view: View, cells: int, *, paused: bool = False, replay: ReplayStanding | None = None) -> Row:
-    """Return the top line of the node screen."""
+def node_title(
+    view: View, cells: int, *, paused: bool = False, replay: ReplayStanding | None = None, worst: int = 0
+) -> Row:
+    """Return the top line of the node screen; `worst` is the level of what its page says."""
     assessment, node, glyphs, wall = view.assessment, view.node, view.glyphs, view.wall
-    level = int(assessment.nodes[node.index])
+    out_of_service = node.scheduler is not None and node.scheduler.is_out_of_service
+    # What is wrong with a node that somebody took out of service is known.
+    level = int(assessment.nodes[node.index]) if out_of_service else max(int(assessment.nodes[node.index]), worst)
     fresh = assessment.ages[node.index]
     age = age_word(node, assessment.now_mono)
     parts = [node.link.state.value + (f", data {age}" if age else "")]
+    if node.scheduler is not None and out_of_service:
+        parts.append(node.scheduler.phrase)
     if node.gpus:
         parts.append(f"{len(node.gpus)} x {node.gpus[0].name.removeprefix('NVIDIA ')}")
     if node.ports:
@@ -107,6 +113,13 @@ def _is_told(view: View, one: Beyond) -> bool:
     gone = one.level in (Level.LOST, Level.HUNG)
     for finding in view.assessment.findings.get(view.node.name, ()):
         if gone and (place in finding.where or view.node.name in finding.where):
+            return True
+        if (
+            place in finding.where
+            and one.spot is not None
+            and one.spot.metric == "gpu_xid_events"
+            and "Xid" in finding.summary
+        ):
             return True
         metrics = {fact.fact.partition(" ")[0] for fact in finding.evidence}
         if place in finding.where and one.spot is not None and one.spot.metric in metrics:
