@@ -13,7 +13,7 @@ import resource
 import statistics
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from benchmarks.parts import CHANGING, STANDING, PartProbe, every_s
@@ -40,7 +40,7 @@ class Spec:
     pod: str = "pod-1"
     tick_s: float = 5.0
     expected_gpus: int | None = GPUS
-    leaves: dict[str, str] = field(default_factory=dict)
+    leaves: tuple[tuple[str, str], ...] = ()
 
 
 class Probe:

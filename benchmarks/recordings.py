@@ -1,8 +1,9 @@
 """What recording and replaying cost: `python -m benchmarks.recordings [nodes] [tick_s] [seconds]`.
 
-Prints the CPU of a recorder, both its threads together, as a share of a core at one line per node and tick, the bytes
-of a line on disk, the time from a line to the disk, the time to open and seek, and how fast a replay runs. The floor
-beside them is zstandard on the same lines in blocks of 256 KiB.
+Prints the CPU of a recorder, both its threads together, as a share of a core at one line per node and tick and the
+parts of what is read rarely at their pace, the bytes of a line on disk and how much of that are parts, the time from a
+line to the disk, the time to open and seek, and how fast a replay runs. The floor beside them is zstandard on the same
+lines in blocks of 256 KiB.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from pathlib import Path
 import zstandard
 
 from benchmarks.fold import START_WALL, Probe, Spec
+from benchmarks.parts import CHANGING, STANDING, WHOLE_S, PartProbe, every_s
 from stethoscope.clock import FixedClock
 from stethoscope.model.frame import Frame, Link, LinkState
 from stethoscope.session.open import session_maker
 from stethoscope.session.player import LEAD_S, Player
 from stethoscope.session.recorder import Recorder
 from stethoscope.session.replay import MOST_S, RECORDS
+from stethoscope.specs.metric import load_catalogue
 from stethoscope.store.outlets import FileOutlet
 from stethoscope.store.recordings import Recording
 from stethoscope.store.tape import Tape
@@ -61,6 +64,29 @@ def lines(nodes: int, tick_s: float, seconds: float) -> list[Frame]:
             mono = tick * tick_s + number / nodes * tick_s
             raw = said[tick][number % len(probes)]
             frames.append(Frame(f"gpu-{number:04}", START_WALL + mono, mono, raw))
+    frames += rare(nodes, tick_s, seconds)
+    frames.sort(key=lambda frame: frame.received_mono)
+    return frames
+
+
+def rare(nodes: int, tick_s: float, seconds: float) -> list[Frame]:
+    """Return the parts that the fleet sends: all of them behind the first frames, then each at its pace, those that
+    stand as "the same" but once in WHOLE_S."""
+    catalogue = load_catalogue()
+    probes = [PartProbe(number, catalogue) for number in range(min(MANY, nodes))]
+    frames = []
+    for place, group in enumerate((*CHANGING, *STANDING)):
+        often_s = every_s(group, nodes)
+        for turn in range(int(seconds / often_s) + 1):
+            for number in range(nodes):
+                # Nodes are not in step: each group of a node comes somewhere in its interval.
+                at = tick_s + (number * 7 + place * 131) % nodes / nodes * (tick_s if turn == 0 else often_s)
+                mono = at + max(0, turn - 1) * often_s
+                if mono >= seconds:
+                    continue
+                whole = turn == 0 or group in CHANGING or (number + turn) % round(WHOLE_S / often_s) == 0
+                raw = probes[number % len(probes)].part(group, 0, mono, s=often_s, same=not whole)
+                frames.append(Frame(f"gpu-{number:04}", START_WALL + mono, mono, raw))
     return frames
 
 
@@ -71,7 +97,11 @@ def main() -> None:
     seconds = float(sys.argv[3]) if len(sys.argv) > 3 else 60.0
     frames = lines(nodes, tick_s, seconds)
     raw = sum(len(frame.raw) for frame in frames)
-    print(f"{nodes:,} nodes, a line of {raw / len(frames):,.0f} bytes each every {tick_s:g} s, {len(frames):,} lines")
+    parts = [len(frame.raw) for frame in frames if b'"t":"part"' in frame.raw[:12]]
+    print(
+        f"{nodes:,} nodes, a frame each every {tick_s:g} s and {len(parts):,} parts, {len(frames):,} lines of "
+        f"{raw / len(frames):,.0f} bytes; {sum(parts) / raw:.0%} of the bytes are parts"
+    )
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "a.sthr"
         _record(frames, path, nodes, tick_s, seconds)
