@@ -41,6 +41,7 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
     """Return what the tool says; of the tests what each GPU's result is. Raises ToolError for an output without
     values."""
     unknown: dict[str, None] = {}
+    text = "\n".join(values.lines(text))
     start = text.find("{")
     if start >= 0 and not text.lstrip().startswith(("+", "#", "|", "Successfully")):
         items, remarks = _json(text[start:])
@@ -152,7 +153,7 @@ def _tables(text: str, unknown: dict[str, None]) -> tuple[list[Item], list[str]]
     test = section = gpu = link = ""
     told: list[str] = []
     padding = 1 if re.search(r"\S \|$", text, re.MULTILINE) else 2
-    for line in text.split("\n"):
+    for line in values.lines(text):
         if (head := _SECTION.match(line)) is not None:
             section = head[1]
             continue
@@ -213,7 +214,7 @@ def _link_status(text: str) -> tuple[list[Item], list[str]]:
     items: list[Item] = []
     remarks: list[str] = []
     where = ""
-    for line in text.split("\n"):
+    for line in values.lines(text):
         head = re.fullmatch(r"\s+(gpuId|physicalId) (\d{1,4}):\s*", line, re.ASCII)
         words = line.split()
         if head is not None:
@@ -233,7 +234,7 @@ def _link_status(text: str) -> tuple[list[Item], list[str]]:
 def _monitor(text: str) -> list[Item]:
     columns: list[str] = []
     latest: dict[tuple[str, str], Item] = {}
-    for line in text.split("\n"):
+    for line in values.lines(text):
         words = line.lstrip("#").split()
         if words[:1] == ["Entity"]:
             columns = words[1:]

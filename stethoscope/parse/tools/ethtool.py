@@ -43,7 +43,7 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
     remarks: list[str] = []
     unknown: dict[str, None] = {}
     part, where = "module", ""
-    for line in text.split("\n"):
+    for line in values.lines(text):
         if (match := _SETTINGS.fullmatch(line)) is not None:
             part, where = "link", match[1]
         elif (match := _STATISTICS.fullmatch(line)) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from stethoscope.model.report import Item, Report
+from stethoscope.parse.tools import values
 from stethoscope.parse.tools.errors import without_values
 from stethoscope.parse.tools.perfquery import COUNTERS, ERRORS
 
@@ -25,7 +26,7 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
     remarks: list[str] = []
     unknown: dict[str, None] = {}
     node = ""
-    for line in text.split("\n"):
+    for line in values.lines(text):
         if (match := _NODE.fullmatch(line)) is not None:
             node = match[2]
         elif (match := _PORT.fullmatch(line)) is not None and node:

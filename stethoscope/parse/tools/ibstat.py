@@ -37,7 +37,7 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
     remarks: list[str] = []
     unknown: dict[str, None] = {}
     device = where = ""
-    for line in text.split("\n"):
+    for line in values.lines(text):
         if (match := _CA.fullmatch(line)) is not None:
             device = where = match[1] or match[2]
             items.append(Item(device, "device", device))

@@ -68,7 +68,8 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
         if re.search(r"SEL has no entries", text + err):
             return Report(TOOL, (Item("", "entries", 0),))
         raise without_values(text, exit=exit, err=err, tool="ipmitool")
-    count = sum(item.where.startswith("sel/") and item.name == "event" for item in items)
+    items = values.latest(items)
+    count = len({item.where for item in items if item.where.startswith("sel/")})
     if count:
         items.insert(0, Item("", "entries", count))
     return Report(TOOL, tuple(items), tuple(remarks), tuple(unknown))

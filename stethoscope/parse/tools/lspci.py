@@ -48,7 +48,7 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
     remarks: list[str] = []
     where = ""
     denied = 0
-    for line in text.split("\n"):
+    for line in values.lines(text):
         head = _DEVICE.fullmatch(line)
         if head is not None:
             where = normal_pci(head[1])

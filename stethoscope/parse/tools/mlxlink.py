@@ -50,6 +50,7 @@ _SILENT = {"enabled_link_speed", "supported_cable_speed", "amber_version", "mft_
 _DARK_DB = 3.0
 """A lane that receives half the light of its neighbours in the same module is not like them."""
 _LANES = 16
+_JSON = re.compile(r"^[ \t]{0,40}\{", re.MULTILINE)
 _LONGEST = 600
 _DEVICE = re.compile(
     r"\s(?:-d|--device)[ =](\S{1,60})|\b(mlx\d_[a-z0-9_]{1,16}|mt\d{3,6}_\w{1,16}(?:\.\d)?)\b", re.ASCII
@@ -63,7 +64,7 @@ _NO_ERRORS = 1e-250
 def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  the shell's word
     """Return every value of the port; of several ports in one text each at the device that a line above it names, or
     at `port/N`. Raises ToolError for an output without a value."""
-    ports = _from_json(text, exit, err) if text.lstrip().startswith("{") else list(_from_text(text))
+    ports = _from_json(text, exit, err) if _JSON.search(text) else list(_from_text(text))
     items: list[Item] = []
     remarks: list[str] = []
     unknown: dict[str, None] = {}
@@ -87,7 +88,7 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
 
 def _from_text(text: str) -> Iterator[_Port]:
     device, pairs = "", dict[str, list[str] | str]()
-    for line in text.split("\n"):
+    for line in values.lines(text):
         line = line[:_LONGEST].strip()
         pair = _PAIR.fullmatch(line)
         named = _DEVICE.search(line) if pair is None else None

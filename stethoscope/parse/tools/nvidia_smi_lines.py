@@ -29,7 +29,7 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
     items: dict[tuple[str, str], Item] = {}
     rounds: dict[tuple[str, str], list[str]] = {}
     gpu, columns, units = "", list[str](), list[str]()
-    for line in text.split("\n"):
+    for line in values.lines(text):
         if (match := _GPU.fullmatch(line)) is not None:
             gpu = f"gpu/{match[1]}"
             found = [Item(gpu, "name", match[2]), Item(gpu, "uuid", match[3])]

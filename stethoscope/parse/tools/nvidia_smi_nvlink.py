@@ -36,7 +36,7 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
     remarks: list[str] = []
     unknown: dict[str, None] = {}
     gpu = ""
-    for line in text.split("\n"):
+    for line in values.lines(text):
         head = _GPU.fullmatch(line)
         if head is not None:
             gpu = f"gpu/{head[1]}"
@@ -59,6 +59,7 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
             unknown[line.strip()[:60]] = None
     if not items:
         raise without_values(text, exit=exit, err=err, tool="nvidia-smi nvlink")
+    items = values.latest(items)
     items += _counts(items)
     remarks += [f"{item.where}: link is inactive" for item in items if item.name == "nvlink_state" and item.value == 0]
     return Report(TOOL, tuple(items), tuple(remarks), tuple(unknown))

@@ -166,7 +166,7 @@ def _from_text(text: str) -> tuple[_Leaves, list[_Gpu]]:
     gpus: dict[str, _Gpu] = {}
     gpu: _Gpu = ("", {}, [])
     block: list[str] | None = None
-    for line in text.split("\n"):
+    for line in values.lines(text):
         start = _GPU.fullmatch(line)
         if start is not None:
             block = []

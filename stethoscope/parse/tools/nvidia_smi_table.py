@@ -55,6 +55,7 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
     if version is not None:
         items[:0] = [Item("", "driver_version", version[1])]
         items[1:1] = [Item("", "cuda_version", version[2])] if version[2] else []
+    items = values.latest(items)
     broken = dict.fromkeys(
         item.where for item in items if isinstance(item.value, Missing) and item.value.reason is Reason.ERROR
     )

@@ -23,23 +23,24 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
     items: list[Item] = []
     unknown: dict[str, None] = {}
     columns: list[str] = []
-    rows = 0
-    names = {match[1]: match[2] for line in text.split("\n") if (match := _NIC.fullmatch(line)) is not None}
-    for raw in text.split("\n"):
+    rows: set[str] = set()
+    names = {match[1]: match[2] for line in values.lines(text) if (match := _NIC.fullmatch(line)) is not None}
+    for raw in values.lines(text):
         line = _COLOUR.sub("", raw)
         words = line.split()
         if not words or _LEGEND.fullmatch(line) or _NIC.fullmatch(raw) or words[-1] == "Legend:":
             continue
-        if not columns:
-            columns = _columns(words)
+        if not columns or (words[: len(columns)] == columns and "X" not in words):
+            columns = columns or _columns(words)
         elif _DEVICE.fullmatch(words[0]) and len(words) > len(columns):
-            rows += 1
+            rows.add(words[0])
             items += _row(words, columns, names, _cells(line, len(columns)))
         else:
             unknown[line.strip()[:60]] = None
+    items = values.latest(items)
     if rows:
         # A GPU that is alone has no path to anything, which is an answer.
-        items.insert(0, Item("", "devices", rows))
+        items.insert(0, Item("", "devices", len(rows)))
     if not items:
         raise without_values(text, exit=exit, err=err, tool="nvidia-smi topo")
     return Report(TOOL, tuple(items), (), tuple(unknown))

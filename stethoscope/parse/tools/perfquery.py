@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from stethoscope.model.report import Item, Report
+from stethoscope.parse.tools import values
 from stethoscope.parse.tools.errors import without_values
 
 TOOL = "perfquery"
@@ -49,7 +50,7 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
     remarks: list[str] = []
     unknown: dict[str, None] = {}
     where, wide = "", False
-    for line in text.split("\n"):
+    for line in values.lines(text):
         head = _HEAD.fullmatch(line) or _DETAIL.fullmatch(line)
         if head is not None:
             where, wide = f"lid {head[2]}/port {head[3]}", "extended" in head[1]

@@ -283,7 +283,9 @@ def _remarks(document: dict[str, Any]) -> Iterator[str]:
         words = str(status["string"])
         # Only the log of ATA says whether a test passed; the others say it in words.
         passed = status.get("passed")
-        if passed is False or (passed is None and re.search(r"fail|fatal|(?<!without )error", words[:_SAID], re.IGNORECASE)):
+        if passed is False or (
+            passed is None and re.search(r"fail|fatal|(?<!without )error", words[:_SAID], re.IGNORECASE)
+        ):
             yield clean(f"self-test: {words}", _SAID)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from typing import TYPE_CHECKING
 
 from stethoscope.model.metric import Missing, Reason
@@ -10,7 +11,7 @@ from stethoscope.model.metric import Missing, Reason
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stethoscope.model.report import Value
+    from stethoscope.model.report import Item, Value
 
 _MISSING = {
     "n/a": Reason.UNSUPPORTED,
@@ -106,6 +107,18 @@ def switch(text: str) -> int | Missing:
 def name_of(label: str) -> str:
     """Return a label as a name: `GPU T.Limit Temp` is gpu_t_limit_temp, `bank(s)` bank_s."""
     return re.sub(r"[^a-z0-9]+", "_", label.strip().lower()).strip("_")
+
+
+def lines(text: str) -> list[str]:
+    """Return the lines of a text; what it is indented by as a whole, as people paste it, is taken off."""
+    if text.lstrip("\n")[:1] in (" ", "\t"):
+        text = textwrap.dedent(text)
+    return text.split("\n")
+
+
+def latest(items: Iterable[Item]) -> list[Item]:
+    """Return the items with each value once: an output that repeats, or that is there twice, says the last one."""
+    return list({(item.where, item.name): item for item in items}.values())
 
 
 def pair(line: str) -> tuple[str, str] | None:
