@@ -10,7 +10,7 @@ from stethoscope.analysis.filter_said import node_words
 from stethoscope.analysis.filter_values import MISSING, NONE, REASON_VALUES, VALUE_WORDS, bare, names, read_name
 from stethoscope.analysis.filter_words import COMPARING, OPEN, Token, quoted, tokens
 from stethoscope.model.fields import FIELDS, QUANTIFIERS, SCOPE_WORDS
-from stethoscope.model.metric import REASON_WORDS, Reason
+from stethoscope.model.metric import REASON_WORDS, Reason, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -71,7 +71,7 @@ def _candidates(before: list[Token], said: str, snapshot: FleetSnapshot) -> list
     known = names(snapshot.catalogue)
     last = before[-1] if before else None
     if last is None or last.text in ("&", "|", "!", "(", "["):
-        return _first_words(said, known, snapshot)
+        return _first_words(said, known, snapshot, _open_scope(before))
     if last.text in COMPARING and not last.is_word:
         subject = read_name(before[-2].text.lower(), known) if len(before) > 1 and before[-2].is_word else None
         if subject is None:
@@ -85,15 +85,33 @@ def _candidates(before: list[Token], said: str, snapshot: FleetSnapshot) -> list
     return list(_signs(subject)) if subject is not None else ["&", "|", *_closing(before)]
 
 
-def _first_words(said: str, known: dict[str, Metric], snapshot: FleetSnapshot) -> list[str]:
+def _open_scope(before: list[Token]) -> Scope | None:
+    """Return the scope of the brackets that the cursor stands in."""
+    for place in range(len(before) - 1, 0, -1):
+        token = before[place]
+        if not token.is_word and token.text == "]":
+            return None
+        if not token.is_word and token.text == "[":
+            return SCOPE_WORDS.get(before[place - 1].text.lower())
+    return None
+
+
+def _first_words(said: str, known: dict[str, Metric], snapshot: FleetSnapshot, scope: Scope | None) -> list[str]:
+    """Return what a condition can begin with; inside of brackets what there is of such a device comes first."""
     subject = read_name(said.lower(), known) if said else None
     signs = [f"{said}{sign}" for sign in _signs(subject)] if subject is not None else []
     short = [name for name, metric in known.items() if name == metric.alias]
+    fields = [name for name in FIELDS if name != "device"]
+    if scope is not None:
+        own = [name for name in known if known[name].scope is scope and (said or name == known[name].alias)]
+        of_nodes = [name for name in short if known[name].scope is Scope.NODE]
+        words = list(dict.fromkeys(["device", *own, *fields, *of_nodes]))
+        return list(dict.fromkeys([*signs, *_near(said, words)])) if said else words
     forms = [*(f"{word}(" for word in QUANTIFIERS), *(f"{word}[" for word in SCOPE_WORDS)]
     if not said:
-        return [*FIELDS, *short, *forms]
+        return [*fields, *short, *forms]
     hosts = [quoted(node.name) for node in snapshot.nodes]
-    return list(dict.fromkeys([*signs, *_near(said, [*FIELDS, *short, *forms, *known, *hosts])]))
+    return list(dict.fromkeys([*signs, *_near(said, [*fields, *short, *forms, *known, *hosts])]))
 
 
 def _signs(subject: str | tuple[Metric, str]) -> tuple[str, ...]:
