@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 sys.path.insert(0, __file__.rsplit("/tests/", 1)[0])
 
 import numpy as np
+from textual import events
 from textual._compositor import CompositorUpdate
 from textual.app import App
 from textual.screen import ModalScreen
@@ -19,7 +20,7 @@ from stethoscope.model.metric import Scope
 from stethoscope.ui.paint import Difference, Picture
 from stethoscope.ui.present.assess import assess
 from stethoscope.ui.present.grid import FleetGrid
-from stethoscope.ui.present.spans import ASCII, UNICODE
+from stethoscope.ui.present.spans import ASCII, UNICODE, Span
 from stethoscope.ui.present.view import View
 from stethoscope.ui.theme import THEME
 from stethoscope.ui.widgets.blocks import BlocksView
@@ -40,7 +41,10 @@ TICK_S = 0.5
 class Over(ModalScreen[None]):
     """Something in front of the map."""
 
-    CSS = "Over { align: center middle; } Static { width: 30; height: 5; background: #303030; }"
+    CSS = """
+    Over { align: center middle; background: transparent; }
+    Static { width: 30; height: 5; background: #303030; }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [("o", "dismiss()", "")]
 
     def compose(self) -> ComposeResult:
@@ -75,12 +79,14 @@ class BlocksApp(App[None]):
         self._random = np.random.default_rng(7)
         self._healthy = snapshot.tables[Scope.GPU].values
         self._turn = 0
+        self._keys = 0
 
     def compose(self) -> ComposeResult:
         """Lay out the map."""
         yield Lines(id="top")
         yield BlocksView()
         yield Lines(id="cursor")
+        yield Lines(id="keys")
 
     def on_mount(self) -> None:
         """Show the first picture."""
@@ -109,7 +115,18 @@ class BlocksApp(App[None]):
 
     def on_grid_view_cursor_moved(self) -> None:
         """Explain the cell."""
-        self.query_one("#cursor", Lines).show([self.view.cursor_line(WALL, self.size.width) or ()])
+        for line in self.query("#cursor").results(Lines):
+            line.show([self.view.cursor_line(WALL, self.size.width) or ()])
+
+    async def on_event(self, event: events.Event) -> None:
+        """Say how many keys were handled."""
+        # The second time it comes here, whoever wanted it has had it.
+        handled = isinstance(event, events.Key) and event.is_forwarded
+        await super().on_event(event)
+        if handled:
+            self._keys += 1
+            for line in self.screen_stack[0].query("#keys").results(Lines):
+                line.show([(Span(f"{self._keys} keys"),)])
 
     def on_resize(self) -> None:
         """Draw everything again."""
@@ -169,12 +186,10 @@ class BlocksApp(App[None]):
         self.push_screen(Over())
 
     def action_turn(self) -> None:
-        """Take another palette: that of a terminal of 16 colours, or back."""
-        console = self.console
-        console._color_system = type(console._color_system)(1 if console.color_system != "standard" else 2)  # type: ignore[misc]
+        """Take the palette of a terminal without colours, or that of this one again."""
+        self.no_color = not self.no_color
         self.view.forget()
-        for lines in self.query(Lines):
-            lines.refresh()
+        self.feed()
 
 
 def main() -> None:
@@ -188,8 +203,9 @@ def main() -> None:
         jitter="--jitter" in flags, plain="--plain" in flags, ascii_only="--ascii" in flags, group=group,
     )  # fmt: skip
     app.run(mouse=False)
-    update, painting = (sorted(part)[len(part) // 2] * 1e3 for part in zip(*app.spent[1:-1], strict=True))
-    sys.stdout.write(f"update {update:.1f} ms, painting {painting:.1f} ms\n")
+    if app.jitter:
+        update, painting = (sorted(part)[len(part) // 2] * 1e3 for part in zip(*app.spent[1:-1], strict=True))
+        sys.stdout.write(f"update {update:.1f} ms, painting {painting:.1f} ms\n")
 
 
 if __name__ == "__main__":

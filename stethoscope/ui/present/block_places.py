@@ -70,8 +70,8 @@ class Form:
 
     def stops(self) -> Ints:
         """Return the places in a slot on which the cursor can stand: the sign, then the cells."""
-        cells = self.lead + np.arange(self.cells, dtype=np.int64)
-        return np.concatenate(([0], cells)) if self.lead else cells
+        count = 0 if self.zoom in (Zoom.GROUP, Zoom.NODE) else self.cells
+        return np.concatenate(([0], self.lead + np.arange(count, dtype=np.int64)))
 
 
 @dataclass(frozen=True, slots=True)

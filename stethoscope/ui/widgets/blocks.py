@@ -33,7 +33,7 @@ _READABLE = 3.0
 """A sign needs at least this contrast to what it stands on."""
 
 
-class BlocksView(ScrollView, can_focus=True):
+class BlocksView(ScrollView, can_focus=True, inherit_bindings=False):
     """Shows a FleetGrid as a map; its interface is that of GridView, and it sends the same message."""
 
     DEFAULT_CSS = RowsView.DEFAULT_CSS.replace("RowsView", "BlocksView") + "BlocksView { background: #121212; }"

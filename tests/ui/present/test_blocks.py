@@ -84,7 +84,7 @@ def test_fewer_nodes_get_more_room(nodes: int, cells: int, height: int, zoom: Zo
         Form,
         st.sampled_from([Zoom.GPU, Zoom.NODE]),
         st.booleans(),
-        st.integers(0, 3),
+        st.integers(1, 3),
         st.integers(1, 8),
         st.integers(0, 3),
         st.integers(0, 8),
