@@ -66,6 +66,8 @@ listen() {
       script=$(dd bs=1 count="${count%%[!0-9]*}" <&3 5>&-)
       [ -z "$watch_pid" ] || continue
       eval "$script"
+      # Until it listens to that itself, it must not end by it.
+      trap '' USR1
       : | watch 3<&- &
       watch_pid=$!
       ;;
