@@ -21,7 +21,8 @@ _TELLS: tuple[tuple[str, str], ...] = (
     (r"Failed to get IB devices list|Failed to open NETLINK_RDMA", "no_device"),
     (r"is ib_umad module loaded|can't open UMAD port|Failed to open \(null\) port", "no_device"),
     (r"_do_madrpc failed|mad_rpc.{0,120} failed|Query SA failed|query_path failed", "no_answer"),
-    (r"No such device|No such file or directory|does not exist|Unable to detect device type", "no_device"),
+    (r"No such device|No such file or directory|does not exist|Unable to detect device type"
+     r"|No data available", "no_device"),
     (r"Permission denied|Operation not permitted|must be root|requires root|[Rr]oot privileges", "permission"),
     (r"a password is required|a terminal is required|sudo: .{0,200}(?:not allowed|may not run)", "permission"),
     (r"Keine Berechtigung|Permission non accordée|Permiso denegado|权限不够|許可がありません", "permission"),
@@ -33,6 +34,18 @@ _TELLS: tuple[tuple[str, str], ...] = (
      r"|[Ii]nvalid combination|ERROR: Option|Please run 'nvidia-smi -h'"
      r"|Option .{1,40} is not recogni[sz]ed", "refused"),
 )  # fmt: skip
+_HEADS = {
+    "nvidia-smi -q": r"=NVSMI LOG=",
+    "nvidia-smi --query": r"^(?:timestamp|index|count|name|uuid|driver_version|gpu_name|pci\.bus_id), [a-z]",
+    "nvidia-smi": r"^\| NVIDIA-SMI \d|^GPU \d{1,3}: ",
+    "nvidia-smi nvlink": r"^GPU \d{1,3}: ",
+    "dcgmi": r"^#\s?Entity|^Successfully ran diagnostic",
+    "perfquery": r"^# Port.{0,40}counters: Lid",
+    "ibstat": r"^CA '|^hca_id:",
+    "ethtool": r"^Settings for \S|^NIC statistics:",
+    "mlxlink": r"^Operational Info|^Module Info",
+}  # fmt: skip
+"""How the output of a tool begins: where nothing follows that is read, it was cut off."""
 _COMPILED = tuple((re.compile(pattern, re.MULTILINE), reason) for pattern, reason in _TELLS)
 _NOT_INSTALLED, _NOT_RUNNABLE = 127, 126
 _SAID = 200
@@ -55,6 +68,8 @@ def without_values(text: str, *, exit: int = 0, err: str = "", tool: str) -> Too
         return ToolError("not_installed", f"{tool} is not installed")
     if exit == _NOT_RUNNABLE:
         return ToolError("permission", f"{tool} may not be run")
+    if tool in _HEADS and re.search(_HEADS[tool], said, re.MULTILINE):
+        return ToolError("truncated", f"the output of {tool} ends before its first value")
     if not said:
         return ToolError("empty", f"{tool} printed nothing" + (f" and ended with status {exit}" if exit else ""))
     first = clean(said.splitlines()[0].strip(), 80)

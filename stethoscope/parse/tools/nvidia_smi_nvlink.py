@@ -87,7 +87,9 @@ def _link(gpu: str, line: str) -> Item | None:
     if bare == "inactive":
         return Item(where, "nvlink_state", 0, "", "warning")
     value, unit = values.quantity(said)
-    return Item(where, "nvlink_speed", Missing(Reason.ERROR) if isinstance(value, str) else value, unit)
+    # A rate has its unit behind it, unless the line is cut off.
+    torn = isinstance(value, str) or not (unit or isinstance(value, Missing))
+    return Item(where, "nvlink_speed", Missing(Reason.ERROR) if torn else value, unit)
 
 
 def _flag(text: str) -> int | str | Missing:

@@ -50,6 +50,10 @@ _ATTRIBUTES = {
 _PACKED = frozenset({188})
 """Attributes whose raw value is several 16-bit counts in one."""
 _SAID = 200
+_KEYS = re.compile(
+    r'"(?:smartctl|json_format_version|smart_status|power_on_time|(?:ata|nvme|scsi)_\w{4,40})"', re.ASCII
+)
+"""Keys of which one stands in any output of smartctl that is not cut off at once; their order differs."""
 _LEADING = re.compile(r"-?\d{1,20}", re.ASCII)
 _WORN = 100
 _FAILING, _PREFAIL = 8, 16
@@ -123,7 +127,7 @@ def _documents(text: str, exit: int, err: str) -> list[dict[str, Any]]:  # noqa:
         if all("devices" in document for document in known):
             raise ToolError("not_this_tool", "this is smartctl's list of disks, not what it says of one")
         return [document for document in known if "devices" not in document]
-    if read.cut and ('"smartctl"' in text or '"json_format_version"' in text):
+    if read.cut and _KEYS.search(text):
         raise ToolError("truncated", "the output of smartctl ends in its middle")
     if read.found:
         raise ToolError("not_this_tool", "this JSON is not what smartctl prints")
