@@ -6,17 +6,19 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from stethoscope.ui.present.groups import Group, groups_of
 from stethoscope.ui.present.order import order_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    import numpy as np
     import numpy.typing as npt
 
     from stethoscope.model.metric import Metric
     from stethoscope.ui.present.assess import Assessment
+    from stethoscope.ui.present.leaves import Leaves
     from stethoscope.ui.present.view import View
 
     Flags = npt.NDArray[np.bool_]
@@ -70,9 +72,17 @@ class Arranger:
         self._settled: tuple[float, tuple[object, ...]] = (0.0, ())
 
     def settle(
-        self, assessment: Assessment, view: View, metric: Metric, odd: Flags, fits: Flags, pinned: Line | None
+        self,
+        assessment: Assessment,
+        view: View,
+        metric: Metric,
+        odd: Flags,
+        fits: Flags,
+        pinned: Line | None,
+        leaves: Leaves | None = None,
     ) -> None:
-        """Sort again when that is due or something else is wanted; what `pinned` is about keeps its place."""
+        """Sort again when that is due or something else is wanted; what `pinned` is about keeps its place. `leaves`
+        are given when nodes are grouped by them: a node stands there as its ports do."""
         snapshot, now = assessment.snapshot, assessment.now_mono
         by_value = metric.id if view.sort == "value" else ""
         wanted = (view.sort, view.group, view.filter, by_value, len(snapshot.nodes))
@@ -90,7 +100,14 @@ class Arranger:
         fit = fits.tolist()
         groups = [(group.name, sorted((n for n in group.nodes if fit[n]), key=rank.__getitem__)) for group in found]
         groups = [(name, nodes) for name, nodes in groups if nodes]
-        if view.sort in ("worst", "value"):
+        if leaves is not None and inside == "worst":
+            groups = [
+                (name, [nodes[place] for place in np.argsort(-leaves.levels(name)[nodes].astype(int), kind="stable")])
+                for name, nodes in ((name, sorted(nodes)) for name, nodes in groups)
+            ]
+            if view.sort == "worst":
+                groups.sort(key=lambda group: -int(leaves.levels(group[0])[group[1][0]]))
+        elif view.sort in ("worst", "value"):
             groups.sort(key=lambda group: rank[group[1][0]])
         if pinned is not None and wanted == self._settled[1]:
             _hold(self.groups, groups, pinned)
@@ -98,7 +115,14 @@ class Arranger:
         self._settled = (now, wanted)
 
     def lines(
-        self, assessment: Assessment, view: View, alike: Flags, idle: Flags, height: int, pinned: Line | None
+        self,
+        assessment: Assessment,
+        view: View,
+        alike: Flags,
+        idle: Flags,
+        height: int,
+        pinned: Line | None,
+        leaves: Leaves | None = None,
     ) -> list[Line]:
         """Return the lines: `alike` are the nodes that may share a line, `idle` those that use no GPU; `height` lines
         are visible. A node that the cursor is on is never folded."""
@@ -110,7 +134,9 @@ class Arranger:
         folding = view.fold == "all" or (view.fold == "fill" and view.sort != "value" and total > height)
         lines: list[Line] = []
         for name, nodes in self.groups:
-            lines += self._group(name, nodes, names, alike, idle, folding, held, several=view.group == "leaf")
+            if leaves is not None:
+                alike, idle = leaves.levels(name) == 0, idle & False
+            lines += self._group(name, nodes, names, alike, idle, folding, held, several=leaves is not None)
         return lines
 
     def _group(

@@ -50,7 +50,7 @@ def node_row(
             row += [gap, Span(pad(text, cells, ellipsis), Tone.NORMAL)]
     row.append(gap)
     sentence, said = what
-    if not sentence:
+    if not sentence and grid.view.group != "leaf":
         sentence = "no GPU in use" if grid.is_idle(node) else "unlike its peers" if grid.is_odd(node) else ""
     if sentence and not (layout.link and sentence == node.link.state.value):
         row.append(Span(cut(sentence, layout.what, ellipsis), level_tone(said)))

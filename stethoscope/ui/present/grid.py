@@ -15,6 +15,7 @@ from stethoscope.ui.present.groups import title
 from stethoscope.ui.present.heads import bundle_row
 from stethoscope.ui.present.heat import HeatScale
 from stethoscope.ui.present.layout import Layout, choose, digits_of
+from stethoscope.ui.present.leaves import Leaves
 from stethoscope.ui.present.numbers import common_unit
 from stethoscope.ui.present.peers import Peers
 from stethoscope.ui.present.spans import Level, width
@@ -66,6 +67,7 @@ class FleetGrid:
         self.own_levels: npt.NDArray[np.uint8] = np.empty(0, dtype=np.uint8)
         """Level of the chosen metric alone, by its thresholds."""
         self._arranger = Arranger()
+        self._leaves = Leaves()
         self._digits: tuple[str, int] = ("", 4)
         self._peers = Peers()
         self._odd: Flags = np.empty(0, dtype=np.bool_)
@@ -76,6 +78,7 @@ class FleetGrid:
         """Why the filter cannot be read."""
         self._named: dict[Scope, Flags] = {}
         self._wall = 0.0
+        self._said: dict[str, tuple[tuple[object, ...], tuple[str, Level]]] = {}
         self._cache: dict[str, tuple[tuple[object, ...], Row]] = {}
         self._summary: dict[bool, tuple[Summary, dict[str, int]]] = {}
 
@@ -107,13 +110,16 @@ class FleetGrid:
         self.divisor, self.unit = common_unit(metric, self.scale.high)
         self._digits = (metric.id, digits_of(snapshot, metric, least, self.divisor))
         held = self.line_of(pinned)
-        self._arranger.settle(assessment, self.view, metric, self._odd, self._fits(), held)
+        leaves = self._leaves if self.view.group == "leaf" else None
+        if leaves is not None:
+            leaves.update(assessment)
+        self._arranger.settle(assessment, self.view, metric, self._odd, self._fits(), held, leaves)
         self._named = self._name_rows()
         titles = max((width(name) for name, _ in self.sections()), default=0)
         self.layout = choose(snapshot, metric, cells, self._digits[1], self.view, titles)
         healthy = assessment.nodes == 0
         alike, idle = healthy & ~self._odd, healthy & self._idle
-        self.arranged = self._arranger.lines(assessment, self.view, alike, idle, height, held)
+        self.arranged = self._arranger.lines(assessment, self.view, alike, idle, height, held, leaves)
         self.lines = [line.key for line in self.arranged]
 
     def line_of(self, key: str | None) -> Line | None:
@@ -192,6 +198,8 @@ class FleetGrid:
             place = (start + step * distance) % count
             line = self.arranged[place]
             looked_at = line.nodes if line.kind is Kind.NODE or line.hides else ()
+            if self.view.group == "leaf":
+                odd = self._leaves.levels(line.group) > Level.MISSING
             if place != start and any(odd[node] for node in looked_at):
                 return place
         return None
@@ -222,7 +230,8 @@ class FleetGrid:
     def all_alike(self, line: Line) -> bool:
         """Tell whether nothing is wrong with any node of a line and none is unlike the others."""
         assert self.assessment is not None
-        return not any(self.assessment.nodes[node] or self._odd[node] for node in line.nodes)
+        by_leaf = self.view.group == "leaf"
+        return not self.level_of(line) and (by_leaf or not self._odd[list(line.nodes)].any())
 
     def is_idle(self, node: Node) -> bool:
         """Tell whether none of the node's GPUs is in use."""
@@ -259,13 +268,36 @@ class FleetGrid:
         """Only ports belong to a leaf, each to its own."""
         tables = self.snapshot.tables
         buckets = {scope: np.full(tables[scope].values.shape[1], -1, dtype=np.int64) for scope in tables}
+        assert self.assessment is not None
+        leaves, owner = self._leaves, self.assessment.owners[Scope.PORT][0]
+        # Which line is about a node on a leaf: a place by leaf and node.
+        places = np.full((len(leaves.names) + 1, len(self.snapshot.nodes) + 1), -1, dtype=np.int64)
         for place, line in enumerate(lines):
-            for index in line.nodes:
-                node = self.snapshot.nodes[index]
-                for position, row in enumerate(self.snapshot.rows(node, Scope.PORT)):
-                    if node.leaf(position) == line.group:
-                        buckets[Scope.PORT][row] = place
+            places[leaves.names.get(line.group, -1), list(line.nodes)] = place
+        buckets[Scope.PORT] = places[leaves.codes, owner]
         return buckets
+
+    def level_of(self, line: Line) -> int:
+        """Return the worst level of the nodes of a line."""
+        return int(self.levels_in(line).max())
+
+    def levels_in(self, line: Line) -> npt.NDArray[np.uint8]:
+        """Return the levels of the nodes of a line, by leaf those of their ports there."""
+        assert self.assessment is not None
+        levels = self._leaves.levels(line.group) if self.view.group == "leaf" else self.assessment.nodes
+        return levels[list(line.nodes)]
+
+    def _sentence(self, node: Node, level: int) -> tuple[str, Level]:
+        """Return what is wrong with a node; looked for again only when something of the node changed or time shows."""
+        assert self.assessment is not None
+        if self.assessment.ages[node.index] is not Level.NORMAL:
+            return what_is_wrong(self.assessment, node, self._wall)
+        found = self.assessment.findings.get(node.name, ())
+        state = (node.version, level, node.link, found, bool(self.assessment.hung[node.index]))
+        kept = self._said.get(node.name)
+        if kept is None or kept[0] != state:
+            kept = self._said[node.name] = (state, what_is_wrong(self.assessment, node, self._wall))
+        return kept[1]
 
     def row(self, line: int, cursor: Target | None) -> Row:
         """Return the row of a line, with the cell of `cursor` marked as selected."""
@@ -274,8 +306,11 @@ class FleetGrid:
         if here.kind is not Kind.NODE:
             return bundle_row(self, here, cursor)
         node = self.snapshot.nodes[here.nodes[0]]
-        level = int(self.assessment.nodes[node.index])
-        what = what_is_wrong(self.assessment, node, self._wall)
+        level = self.level_of(here)
+        if self.view.group == "leaf":
+            what = self._leaves.sentence(self.assessment, node, here.group, self._wall)
+        else:
+            what = self._sentence(node, level)
         state = (
             node.version, level, what, self.is_odd(node), self.view.metric, self.layout, cursor, self._peers.usual,
             age_word(node, self.assessment.now_mono), self.scale.low, self.scale.high, node.name in self.marked,

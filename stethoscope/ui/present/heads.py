@@ -29,7 +29,7 @@ def bundle_row(grid: FleetGrid, line: Line, cursor: Target | None) -> Row:
     layout, glyphs = grid.layout, grid.glyphs
     is_head = line.kind is Kind.HEAD
     gap = Span("   " if layout.spaced else " ")
-    level = max(int(grid.assessment.nodes[node]) for node in line.nodes) if is_head else 0
+    level = grid.level_of(line) if is_head else 0
     marked = all(name in grid.marked for name in grid.members(line)) if grid.marked else False
     name = title(grid.view.group, line.group) if is_head else " " * layout.indent + _many(line)
     name_tone = Tone.KEY if marked else Tone.TITLE if is_head else Tone.PLAIN
@@ -77,8 +77,10 @@ def _median(grid: FleetGrid, summary: Summary, place: int, position: int, cell: 
         tone = level_tone(max(level, Level.MISSING))
         return [Span(" "), Span(glyph.rjust(cell), tone, selected)] if cell > 1 else [Span(glyph, tone, selected)]
     if cell > 1:
-        text = cut(cell_text(metric, value, grid.divisor), cell, grid.glyphs.ellipsis).rjust(cell)
-        return [Span(" "), Span(text, Tone.NORMAL, selected)]
+        text = cut(cell_text(metric, value, grid.divisor), cell, grid.glyphs.ellipsis)
+        wrong = level > Level.MISSING
+        sign = Span(grid.glyphs.level(level), level_tone(level), selected) if wrong else Span(" ")
+        return [Span(" " * (cell - len(text))), sign, Span(text, Tone.NORMAL, selected)]
     if level > Level.MISSING:
         return [Span(grid.glyphs.level(level), level_tone(level), selected)]
     shown = value * (metric.rate_scale if metric.kind is MetricKind.COUNTER else 1.0)
@@ -96,11 +98,11 @@ def _words(grid: FleetGrid, line: Line) -> list[Span]:
     dot = f" {grid.glyphs.dot} "
     many = "1 node" if len(line.nodes) == 1 else f"{len(line.nodes):,} nodes"
     parts = [Span(many, Tone.PLAIN)]
-    levels = Counter(int(grid.assessment.nodes[node]) for node in line.nodes)
+    levels = Counter(grid.levels_in(line).tolist())
     wrong = [level for level in reversed(Level) if level > Level.MISSING and levels[level]]
     parts += [Span(f"  {grid.glyphs.level(level)} {levels[level]}", level_tone(level)) for level in wrong]
     if not wrong and line.hides:
-        idle = all(grid.is_idle(grid.snapshot.nodes[node]) for node in line.nodes)
+        idle = grid.view.group != "leaf" and all(grid.is_idle(grid.snapshot.nodes[node]) for node in line.nodes)
         words = "no GPU in use" if idle else "like their peers" if grid.all_alike(line) else ""
         parts += [Span(dot + words, Tone.QUIET)] if words else []
     said = about(grid.snapshot, grid.view.group, line.group)

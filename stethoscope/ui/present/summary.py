@@ -37,6 +37,7 @@ def summarise(
     """Return the summary of `lines` lines: `buckets` has for each row of a scope's table the line that it belongs to,
     -1 for none; `values` are those of `metric` by row, NaN without one."""
     fresh = np.array(assessment.ages, dtype=np.int16)
+    current = fresh == Level.NORMAL
     levels: dict[Scope, npt.NDArray[np.int16]] = {}
     medians = np.full((lines, 1), np.nan)
     for scope in (Scope.NODE, Scope.GPU, Scope.PORT):
@@ -45,12 +46,14 @@ def summarise(
         known = (bucket >= 0) & (owner >= 0)
         wide = int(position[known].max()) + 1 if known.any() else 1
         worst = np.full((lines, wide), -1, dtype=np.int16)
-        # The age of a node is that of everything on it.
-        level = np.maximum(assessment.rows[scope][known].astype(np.int16), fresh[owner[known]])
-        np.maximum.at(worst, (bucket[known], position[known]), level)
+        # What is not there now says nothing of the cells of those that are; where no node is, its age is all there is.
+        for here, level in ((known & current[owner], assessment.rows[scope]), (known & ~current[owner], fresh[owner])):
+            rows = np.flatnonzero(here)
+            rows = rows[worst[bucket[rows], position[rows]] < 0]
+            np.maximum.at(worst, (bucket[rows], position[rows]), level[rows])
         levels[scope] = worst
         if scope is metric.scope:
-            rows = np.flatnonzero(known & ~np.isnan(values) & (fresh[np.maximum(owner, 0)] == Level.NORMAL))
+            rows = np.flatnonzero(known & ~np.isnan(values) & current[owner])
             medians = np.full((lines, wide), np.nan)
             where, middle = _medians(bucket[rows] * wide + position[rows], values[rows])
             medians.reshape(-1)[where] = middle
