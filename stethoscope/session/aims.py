@@ -123,6 +123,11 @@ def _behind(node: Node, probe: OnDemand, place: str, known: Sequence[Aim]) -> li
     return [Aim(node.name, (words,), place)]
 
 
+def driver_hangs(node: Node) -> bool:
+    """Tell whether the GPU driver of a node does not answer."""
+    return node.notes.get("nvml", "").startswith("hung")
+
+
 def refusal(snapshot: FleetSnapshot, probe: OnDemand, aim: Aim) -> Refusal | None:
     """Return why `probe` is not run there now, None when nothing forbids it."""
     if snapshot.read_only:
@@ -134,7 +139,7 @@ def refusal(snapshot: FleetSnapshot, probe: OnDemand, aim: Aim) -> Refusal | Non
     for word in aim.arguments:
         if not WORD.fullmatch(word):
             return Refusal(f'"{word}" has characters that are not given to a command')
-    if probe.asks_driver and node.notes.get("nvml", "").startswith("hung"):
+    if probe.asks_driver and driver_hangs(node):
         return Refusal("the GPU driver does not answer there, and this would wait for it as well", can_force=True)
     if probe.loads_gpu:
         busy = _busy(snapshot, node, {int(aim.arguments[0])} if probe.target == "gpu" and aim.arguments else None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stethoscope.errors import UsageError, did_you_mean
 from stethoscope.model import ids
-from stethoscope.session.aims import GROUPS, Aim, Refusal, refusal
+from stethoscope.session.aims import GROUPS, Aim, Refusal, driver_hangs, refusal
 from stethoscope.session.ondemand import Preview, Step, preview_of
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _is_ready(node: Node, probe: OnDemand, seen: dict[str, float], now: float) -
         return node.link.next_try is not None
     since = seen.setdefault(node.name, now)
     needs = {GROUPS[probe.target]} if probe.target in GROUPS and not probe.whole else set[str]()
-    if probe.loads_gpu:
+    if probe.loads_gpu and not driver_hangs(node):
         needs.add("gpu")
     return needs <= node.parts.keys() or now - since > PART_S
 

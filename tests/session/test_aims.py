@@ -12,7 +12,7 @@ from stethoscope.model.facts import GpuProcess
 from stethoscope.model.frame import LinkState
 from stethoscope.model.metric import Reason, Scope
 from stethoscope.session.aims import Aim, Refusal, aims_of, devices_of, refusal
-from stethoscope.session.probe_run import places_of
+from stethoscope.session.probe_run import _is_ready, places_of
 from stethoscope.specs.probes import OnDemand, load_manifest
 from tests.builders import fleet
 
@@ -177,6 +177,13 @@ def test_no_tool_waits_beside_a_probe_for_a_driver_that_hangs(probe: str) -> Non
         "the GPU driver does not answer there, and this would wait for it as well", can_force=True
     )
     assert refused(snapshot, "ibstat") is None
+
+
+def test_a_driver_that_hangs_is_not_waited_for_to_say_which_gpus_are_busy() -> None:
+    snapshot = fleet(2, notes={"gpu-001": {"nvml": "hung for 41 s"}})
+    hung, fine = (replace(snapshot.node(name), frames=3, parts={}) for name in ("gpu-001", "gpu-002"))
+    assert _is_ready(hung, PROBES["dcgm_diag_r1"], {}, 10.0)
+    assert not _is_ready(fine, PROBES["dcgm_diag_r1"], {}, 10.0)
 
 
 def test_no_link_no_run() -> None:

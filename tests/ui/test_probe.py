@@ -117,7 +117,7 @@ async def test_from_the_node_to_the_values() -> None:
         choices = app.screen.found  # type: ignore[attr-defined]
         assert choices[0][:2] == (
             "mlxlink",
-            "3 s · harmless · better as root · port and module, as the adapter measures them, of an adapter port",
+            "port and module, as the adapter measures them · 3 s · harmless · better as root",
         )
         await choose(pilot, "mlxlink", "mlx5_3")
         await until(pilot, ProbePreviewScreen)
@@ -333,6 +333,15 @@ async def test_a_single_result_says_why_there_is_nothing() -> None:
         " ▲ gpu-001  ibstat  not installed  02:14:07 UTC, took 0 s",
         "   ibstat is not installed on gpu-001",
     ]
+
+
+async def test_what_was_not_run_took_no_time() -> None:
+    runs, _ = runs_on(fleet(1))
+    batch = runs.start(runs.preview("dcgm_diag_r1", ["gpu-001"]))
+    assert batch.task is not None
+    await batch.task
+    rows = result_rows(batch.results[0], 80, UNICODE)
+    assert [plain(row) for row in rows] == [" ▲ gpu-001  dcgm_diag_r1  refused  02:14:07 UTC", "   busy: GPU 0-7"]
 
 
 async def test_lanes_and_links_stand_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

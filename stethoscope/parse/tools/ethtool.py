@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from stethoscope.model.metric import Missing, Reason
-from stethoscope.model.report import Item, Report, Value
+from stethoscope.model.report import Item, Report, ToolError, Value
 from stethoscope.parse.tools import values
 from stethoscope.parse.tools.errors import without_values
 
@@ -34,6 +34,11 @@ _POWERS = (("receiver_signal", "ib_module_rx_power"), ("rcvr_signal", "ib_module
            ("rx_power", "ib_module_rx_power"), ("laser_output_power", "ib_module_tx_power"),
            ("laser_tx_power", "ib_module_tx_power"), ("transmit_avg_optical_power", "ib_module_tx_power"))  # fmt: skip
 _LONGEST = 200
+# What the kernel says of a cage without a module, or an interface without a cage, differs from driver to driver.
+_NO_MODULE = re.compile(
+    r"(?:Cannot get [Mm]odule EEPROM (?:information|data)|netlink error): "
+    r"(Invalid argument|Input/output error|Operation not supported|No such device or address)"
+)
 _LANE = re.compile(r"\(?channel[_ ](\d{1,2})\)?", re.IGNORECASE | re.ASCII)
 
 
@@ -56,6 +61,8 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
             found = list(_pair(where, part, match[1], match[2], unknown))
             items += found
             remarks += [f"{where} {match[1]}: {match[2]}".strip() for item in found if item.level]
+    if not items and (match := _NO_MODULE.search(f"{err}\n{text}")) is not None:
+        raise ToolError("no_device", f"ethtool: there is no module that could be read ({match[1]})")
     if not items:
         raise without_values(text, exit=exit, err=err, tool="ethtool")
     return Report(TOOL, tuple(items), tuple(remarks), tuple(unknown))

@@ -165,7 +165,8 @@ def result_rows(result: Result, cells: int, glyphs: Glyphs, *, raw: bool = True)
     is_fine = result.status is Status.OK
     tone = Tone.QUIET if is_fine else level_tone(Level.WARNING)
     sign = glyphs.level(Level.NORMAL if is_fine else Level.WARNING)
-    head = f"{hms(result.at)} UTC, took {number(result.seconds)} s"
+    is_run = result.status not in (Status.REFUSED, Status.NOT_RUN)
+    head = f"{hms(result.at)} UTC" + (f", took {number(result.seconds)} s" if is_run else "")
     rows: list[Row] = [
         (
             Span(f" {sign} ", tone),

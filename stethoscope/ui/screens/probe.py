@@ -12,7 +12,7 @@ from stethoscope.ui.bindings import bindings_of
 from stethoscope.ui.keys import footer_of
 from stethoscope.ui.outside import copy, save
 from stethoscope.ui.present.frame import footer, rule
-from stethoscope.ui.present.probe import aimed, cost, preview_rows, result_rows, summary_rows
+from stethoscope.ui.present.probe import cost, preview_rows, result_rows, summary_rows
 from stethoscope.ui.present.spans import Row, Span, Tone, fit, plain, spread
 from stethoscope.ui.widgets.rows import Lines, RowsView
 
@@ -74,7 +74,7 @@ def offer(console: StethoscopeApp, node: str, under_cursor: str = "") -> None:
 
 
 def _explained(probe: OnDemand) -> str:
-    return f"{cost(probe)} · {probe.title}, of {aimed(probe)}"
+    return f"{probe.title} · {cost(probe)}"
 
 
 def _called(result: Result) -> str:
