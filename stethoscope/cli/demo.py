@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
+
+from stethoscope.cli.look import look_options
+
+if TYPE_CHECKING:
+    from stethoscope.ui.look import Look
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -11,9 +18,8 @@ import click
 @click.option(
     "--speed", type=click.FloatRange(0.1, 60), default=1.0, show_default=True, help="Simulated seconds a second."
 )
-@click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters alone.")
-@click.option("--metric", metavar="ID", help="Metric of the fleet screen to start with.")
-def command(scenario: str | None, start_at: str, speed: float, ascii_only: bool, metric: str | None) -> int:
+@look_options
+def command(scenario: str | None, start_at: str, speed: float, look: Look) -> int:
     """Open the console on a simulated fleet: real SSH servers on loopback, a training job, and faults that come."""
     from stethoscope.session.demo import DemoFleet
 
@@ -21,4 +27,4 @@ def command(scenario: str | None, start_at: str, speed: float, ascii_only: bool,
     with DemoFleet(scenario=scenario, start_at=start_at, speed=speed) as fleet:
         from stethoscope.ui.run import run_console
 
-        return run_console(fleet.open_session, title="demo", ascii_only=ascii_only, metric=metric)
+        return run_console(fleet.open_session, "demo", look)

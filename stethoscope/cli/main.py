@@ -107,8 +107,9 @@ def main() -> None:
             say(f"stethoscope: the output cannot be written: {error.strerror}", err=True)
             sys.exit(EXIT_INTERNAL)
         from stethoscope.debug import report_crash
+        from stethoscope.redact import redact
 
-        say(f"stethoscope: a defect: {type(error).__name__}: {error}", err=True)
+        say(redact(f"stethoscope: a defect: {type(error).__name__}: {error}"), err=True)
         report = report_crash(error)
         if report is not None:
             say(f"stethoscope: what is needed to mend it is in {report}, without secrets", err=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stethoscope.cli.look import look_options
 from stethoscope.cli.playbooks import directories as directories_of
 from stethoscope.cli.playbooks import playbooks_option
 from stethoscope.cli.say import say
@@ -15,6 +16,7 @@ from stethoscope.text import clean
 
 if TYPE_CHECKING:
     from stethoscope.session.replay import ReplaySession
+    from stethoscope.ui.look import Look
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -24,8 +26,7 @@ if TYPE_CHECKING:
 @click.option("--info", is_flag=True, help="Print what is in the recording, and end.")
 @click.option("--json", "as_json", is_flag=True, help="With --info: print one JSON document (stethoscope.replay/1).")
 @playbooks_option
-@click.option("--metric", metavar="ID", help="Metric of the fleet screen to start with.")
-@click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters alone.")
+@look_options
 def command(
     path: Path,
     at: str | None,
@@ -33,8 +34,7 @@ def command(
     info: bool,
     as_json: bool,
     playbooks: tuple[str, ...],
-    metric: str | None,
-    ascii_only: bool,
+    look: Look,
 ) -> int:
     """Open the console on a recording, or on all of a directory: everything is worked out again from the raw lines.
 
@@ -46,16 +46,15 @@ def command(
         raise DataError("no such file or directory", where=str(path))
     if info or as_json:
         return _print_info(path, as_json=as_json)
-    return run_replay(path, at, speed, ascii_only=ascii_only, metric=metric, playbooks=playbooks)
+    return run_replay(path, look, at, speed, playbooks=playbooks)
 
 
 def run_replay(
     path: Path,
+    look: Look,
     at: str | None = None,
     speed: float = 1.0,
     *,
-    ascii_only: bool = False,
-    metric: str | None = None,
     playbooks: tuple[str, ...] = (),
 ) -> int:
     """Run the console on the recording at `path`, beginning at the time that `at` means."""
@@ -66,7 +65,7 @@ def run_replay(
         return _open(path, at, speed, playbooks)
 
     title = clean(f"replay {path.name}", 80)
-    return run_console(open_session, title=title, ascii_only=ascii_only, metric=metric)
+    return run_console(open_session, title, look)
 
 
 def _open(path: Path, at: str | None, speed: float, playbooks: tuple[str, ...]) -> ReplaySession:

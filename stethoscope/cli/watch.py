@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stethoscope.cli.look import look_options
 from stethoscope.cli.playbooks import directories as directories_of
 from stethoscope.cli.playbooks import playbooks_option
 from stethoscope.cli.source import SourceOptions, open_source, source_options, with_keys
@@ -14,6 +15,7 @@ from stethoscope.errors import UsageError
 
 if TYPE_CHECKING:
     from stethoscope.session.session import Session
+    from stethoscope.ui.look import Look
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -22,20 +24,18 @@ if TYPE_CHECKING:
 @click.option("--no-record", is_flag=True, help="Do not keep a recording of the last hours.")
 @click.option("--keep-time", metavar="TIME", default="24h", show_default=True, help="Time that it keeps.")
 @click.option("--keep-size", metavar="SIZE", default="2G", show_default=True, help="Size that it keeps.")
-@click.option("--metric", metavar="ID", help="Metric of the fleet screen to start with.")
 @playbooks_option
 @click.option("--fresh", is_flag=True, help="Do not begin with the view, filter and selection of the last time.")
-@click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters alone.")
+@look_options
 def command(
     source: SourceOptions,
     record: str | None,
     no_record: bool,
     keep_time: str,
     keep_size: str,
-    metric: str | None,
     playbooks: tuple[str, ...],
     fresh: bool,
-    ascii_only: bool,
+    look: Look,
 ) -> int:
     """Open the live console: is something wrong, and where?
 
@@ -48,7 +48,7 @@ def command(
             raise UsageError("--replay is a recording already")
         from stethoscope.cli.replay import run_replay
 
-        return run_replay(recording, ascii_only=ascii_only, metric=metric, playbooks=playbooks)
+        return run_replay(recording, look, playbooks=playbooks)
     directories = directories_of(playbooks)
     source = with_keys(source)
 
@@ -57,9 +57,7 @@ def command(
     async def open_session() -> Session:
         return _open(source, directories, record, no_record, keep_time, keep_size)
 
-    return run_console(
-        open_session, title=_title(source), ascii_only=ascii_only, metric=metric, keeps=True, fresh=fresh
-    )
+    return run_console(open_session, _title(source), look, keeps=True, fresh=fresh)
 
 
 def _open(

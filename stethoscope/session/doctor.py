@@ -6,7 +6,6 @@ import os
 import platform
 import shutil
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +15,8 @@ from stethoscope.paths import cache_dir, config_dir, state_dir
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from stethoscope.model.terminal import TerminalFacts
 
 LEVELS = ("ok", "warning", "critical")
 LEAST_BYTES = 256 * 1024 * 1024
@@ -31,28 +32,6 @@ class Remark(NamedTuple):
     says: str
     do: str = ""
     """What to do about it."""
-
-
-@dataclass(frozen=True, slots=True)
-class TerminalFacts:
-    """What is known of the terminal on stderr, where the console draws."""
-
-    is_terminal: bool
-    term: str
-    colours: int
-    """2**24, 256, 16, or 0 where none are wanted or known."""
-    columns: int = 0
-    lines: int = 0
-    encoding: str = ""
-    locale: str = ""
-    no_color: bool = False
-    answers: bool | None = None
-    """Whether it told where its cursor is when asked; None when it was not asked."""
-    ambiguous_cells: int | None = None
-    """How wide it draws a character of ambiguous width."""
-    multiplexer: str = ""
-    """tmux or screen, when we are in one."""
-    over_ssh: bool = False
 
 
 def examine(terminal: TerminalFacts) -> list[Remark]:

@@ -14,7 +14,9 @@ from stethoscope.clock import SystemClock, hms
 from stethoscope.errors import InternalError, StethoscopeError, UsageError, did_you_mean
 from stethoscope.text import clean
 from stethoscope.ui.bindings import bindings_of, works
+from stethoscope.ui.heard import Heard
 from stethoscope.ui.keys import EVERYWHERE
+from stethoscope.ui.look import Look
 from stethoscope.ui.paint import Difference, Picture
 from stethoscope.ui.present.spans import ASCII, UNICODE
 from stethoscope.ui.screens.fleet import FleetScreen
@@ -40,6 +42,7 @@ EAGER_S = 3.0
 MANY_NODES = 256
 """Above this many nodes it looks half as often: there is more to look at, and each node sends more rarely."""
 _GOODBYE_S = 4.0
+_PLAIN = Look()
 
 
 class StethoscopeApp(App[None]):
@@ -53,21 +56,22 @@ class StethoscopeApp(App[None]):
         self,
         open_session: OpenSession,
         title: str,
+        look: Look = _PLAIN,
         *,
-        ascii_only: bool = False,
-        metric: str | None = None,
         clock: Clock | None = None,
         keeps: bool = False,
         fresh: bool = False,
     ) -> None:
-        """Open the session by `open_session` after the first picture; `metric` is the first one to show. With `keeps`
+        """Open the session by `open_session` after the first picture, and look as `look` says. With `keeps`
         what is chosen is kept for the next time; `fresh` does not begin with what was kept."""
         super().__init__(ansi_color=True)
         self.register_theme(THEME)
         self.set_reactive(App.theme, THEME.name)
         self.title = title
-        self.glyphs = ASCII if ascii_only else UNICODE
-        self.metric = metric
+        self.glyphs = ASCII if look.ascii_only else UNICODE
+        self.metric = look.metric
+        self._look = look
+        self._heard: Heard | None = None
         self.doing = "starting"
         self.clock: Clock = clock or SystemClock()
         self.failure: StethoscopeError | None = None
@@ -132,6 +136,13 @@ class StethoscopeApp(App[None]):
         if isinstance(session, ReplayLike):
             self.replay = session
             self.fleet_screen.draw_frame()
+        if self._driver is not None and not self.is_headless:
+            self._heard = Heard(self._driver.write, bell=self._look.bell, title=self._look.title)
+            # Only a session of now has something new; what a recording brings is not a reason to call anybody.
+            subscribe = getattr(session, "subscribe", None)
+            if subscribe is not None and self.replay is None:
+                heard = self._heard
+                subscribe(lambda change: heard.found(change.findings))
         if self._keeps:
             from stethoscope.session.view_state import ViewState
 
@@ -149,6 +160,8 @@ class StethoscopeApp(App[None]):
     def on_unmount(self) -> None:
         """Let the session end."""
         self._leaving = True
+        if self._heard is not None:
+            self._heard.end()
         if self._work is not None:
             self._work.cancel()
 
@@ -184,6 +197,8 @@ class StethoscopeApp(App[None]):
         self._many = len(snapshot.nodes) > MANY_NODES
         self._any_live = self._any_live or any(node.frames for node in snapshot.nodes)
         show(snapshot, self.clock.monotonic(), self.clock.wall())
+        if self._heard is not None and not self.away:
+            self._heard.show(snapshot)
 
     def open_node(self, name: str) -> None:
         """Show the node screen of `name`."""

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stethoscope.errors import UsageError
 
 if TYPE_CHECKING:
+    from stethoscope.ui.look import Look
     from stethoscope.ui.session import OpenSession
 
 
 def run_console(
     open_session: OpenSession,
     title: str,
-    ascii_only: bool = False,
-    metric: str | None = None,
+    look: Look,
     *,
     keeps: bool = False,
     fresh: bool = False,
@@ -33,7 +34,7 @@ def run_console(
         raise UsageError("the console needs a terminal; `stethoscope check` answers without one")
     if os.environ.get("TERM", "dumb") == "dumb":
         raise UsageError("this terminal (TERM=dumb) cannot show a screen; `stethoscope check` answers without one")
-    return asyncio.run(_run(open_session, title, ascii_only or not speaks_utf8(), metric, keeps, fresh))
+    return asyncio.run(_run(open_session, title, look, keeps, fresh))
 
 
 def speaks_utf8() -> bool:
@@ -49,12 +50,12 @@ def _plain_c() -> bool:
     return locale in ("C", "POSIX")
 
 
-async def _run(
-    open_session: OpenSession, title: str, ascii_only: bool, metric: str | None, keeps: bool, fresh: bool
-) -> int:
+async def _run(open_session: OpenSession, title: str, look: Look, keeps: bool, fresh: bool) -> int:
     from stethoscope.ui.app import StethoscopeApp
 
-    app = StethoscopeApp(open_session, title, ascii_only=ascii_only, metric=metric, keeps=keeps, fresh=fresh)
+    if not speaks_utf8():
+        look = replace(look, ascii_only=True)
+    app = StethoscopeApp(open_session, title, look, keeps=keeps, fresh=fresh)
     try:
         # Without the mouse, what is on the screen can be marked and copied as everywhere else in the terminal.
         await app.run_async(mouse=False)

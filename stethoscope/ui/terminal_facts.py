@@ -9,7 +9,7 @@ import sys
 import time
 from contextlib import suppress
 
-from stethoscope.session.doctor import TerminalFacts
+from stethoscope.model.terminal import TerminalFacts
 
 ANSWER_S = 0.5
 """So long a terminal gets to answer; one behind a slow line takes a fifth of a second."""

@@ -147,6 +147,7 @@ def main() -> None:
     """Run the console on `still`, `jitter` or `hostile`: consoles.py KIND [NODES] [--ascii] [--reached]."""
     sys.path.insert(0, __file__.rsplit("/tests/", 1)[0])
     from stethoscope.errors import StethoscopeError
+    from stethoscope.ui.look import Look
     from stethoscope.ui.run import run_console
 
     kind = sys.argv[1]
@@ -163,7 +164,7 @@ def main() -> None:
         return session
 
     try:
-        code = run_console(open_session, title="demo", ascii_only="--ascii" in sys.argv)
+        code = run_console(open_session, "demo", Look(ascii_only="--ascii" in sys.argv, title="--title" in sys.argv))
     except StethoscopeError as error:
         sys.stderr.write(f"stethoscope: {error}\n")
         code = error.exit_code

@@ -9,6 +9,7 @@ import pytest
 from stethoscope.errors import DataError, InternalError, UsageError
 from stethoscope.ui.app import StethoscopeApp
 from stethoscope.ui.keys import KEYS, footer_of, keys_of, markdown, shown
+from stethoscope.ui.look import Look
 from stethoscope.ui.present.spans import UNICODE, plain, width
 from stethoscope.ui.screens.finder import FinderScreen, everything, matching
 from stethoscope.ui.screens.help import HelpScreen, help_rows
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
     from stethoscope.model.fleet import FleetSnapshot
 
 
-def app_on(snapshot: FleetSnapshot, **options) -> StethoscopeApp:  # type: ignore[no-untyped-def]
+def app_on(snapshot: FleetSnapshot, look: Look | None = None) -> StethoscopeApp:
     session = StillSession(snapshot)
 
     async def open_session() -> StillSession:
         return session
 
-    return StethoscopeApp(open_session, "test", **options)
+    return StethoscopeApp(open_session, "test", look or Look())
 
 
 async def ready(pilot: Pilot[None]) -> StethoscopeApp:
@@ -257,7 +258,7 @@ async def test_a_session_that_dies_is_an_internal_error_in_one_line() -> None:
 
 
 async def test_an_unknown_metric_is_a_usage_error_with_the_nearest_name() -> None:
-    app = app_on(healthy(2), metric="gpu_smclock")
+    app = app_on(healthy(2), Look(metric="gpu_smclock"))
     async with app.run_test() as pilot:
         for _ in range(200):
             if app.failure is not None:
@@ -285,7 +286,7 @@ async def test_a_machine_without_gpus_shows_its_cpu() -> None:
 
 
 async def test_ascii_draws_nothing_else() -> None:
-    async with app_on(troubled(), ascii_only=True).run_test(size=(120, 40)) as pilot:
+    async with app_on(troubled(), Look(ascii_only=True)).run_test(size=(120, 40)) as pilot:
         app = await ready(pilot)
         for keys in ((), ("?",), ("escape", "enter"), ("escape", "m"), ("escape", "ctrl+p")):
             await pilot.press(*keys)

@@ -10,6 +10,7 @@ import pytest
 from stethoscope.model.fleet import PartAge
 from stethoscope.model.frame import LinkState
 from stethoscope.ui.app import StethoscopeApp
+from stethoscope.ui.look import Look
 from stethoscope.ui.screens import drift
 from stethoscope.ui.screens.drift import DriftScreen
 from stethoscope.ui.screens.finder import FinderScreen
@@ -44,13 +45,13 @@ OLD = {"driver_version": "535.161.08"}
 POWER = {"cpu_governor": "powersave"}
 
 
-def app_on(snapshot: FleetSnapshot, **options: bool) -> StethoscopeApp:
+def app_on(snapshot: FleetSnapshot, look: Look | None = None) -> StethoscopeApp:
     session = StillSession(snapshot)
 
     async def open_session() -> StillSession:
         return session
 
-    return StethoscopeApp(open_session, "test", **options)  # type: ignore[arg-type]
+    return StethoscopeApp(open_session, "test", look or Look())
 
 
 async def test_who_differs_is_shown_first_and_enter_goes_there() -> None:
@@ -147,7 +148,7 @@ async def test_it_fits_the_terminal(size: tuple[int, int]) -> None:
 
 
 async def test_ascii_draws_nothing_else() -> None:
-    async with app_on(drifted(gpu_003=OLD), ascii_only=True).run_test(size=(120, 40)) as pilot:
+    async with app_on(drifted(gpu_003=OLD), Look(ascii_only=True)).run_test(size=(120, 40)) as pilot:
         app = await ready(pilot)
         await pilot.press("D")
         await pilot.pause(0.1)

@@ -1,0 +1,36 @@
+"""How the console looks and makes itself heard: options that every verb which opens it has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stethoscope.cli.completion import metrics
+from stethoscope.ui.look import Look
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def look_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Give a verb the options and, in their place, one argument `look`."""
+    import functools
+
+    @functools.wraps(function)
+    def called(*args: Any, ascii_only: bool, metric: str | None, bell: bool, title: bool, **kwargs: Any) -> int:
+        return function(*args, look=Look(ascii_only=ascii_only, metric=metric, bell=bell, title=title), **kwargs)
+
+    options = (
+        click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters alone."),
+        click.option(
+            "--metric", metavar="ID", shell_complete=metrics, help="Metric of the fleet screen to start with."
+        ),
+        click.option("--bell/--no-bell", default=True, show_default=True, help="Ring when a P0 is found."),
+        click.option(
+            "--title/--no-title", default=True, show_default=True, help="Say in the terminal's title what was found."
+        ),
+    )
+    for option in reversed(options):
+        called = option(called)
+    return called

@@ -1,0 +1,18 @@
+"""How a console looks and makes itself heard."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the user chose on the command line or in the settings."""
+
+    ascii_only: bool = False
+    metric: str | None = None
+    """Metric of the fleet screen to start with."""
+    bell: bool = True
+    """Ring the terminal's bell when a P0 is found."""
+    title: bool = True
+    """Say in the terminal's title what was found."""

@@ -1,0 +1,54 @@
+"""A shell completes verbs without importing any, flags, and metrics by their ids."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import stethoscope
+
+
+def run(*arguments: str, **variables: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "stethoscope", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": "/usr/bin:/bin", "HOME": "/nowhere", **variables},
+        cwd=Path(stethoscope.__file__).parents[1],
+    )
+    assert done.stderr == ""
+    return done.stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_lines_for_each_shell_name_the_variable_that_main_looks_at(shell: str) -> None:
+    assert f"_STETHOSCOPE_COMPLETE={shell}_complete" in run("completion", shell)
+
+
+def complete(words: str) -> list[str]:
+    program = "from stethoscope.cli.main import group; group(prog_name='stethoscope')"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={
+            "PATH": "/usr/bin:/bin",
+            "HOME": "/nowhere",
+            "_STETHOSCOPE_COMPLETE": "bash_complete",
+            "COMP_WORDS": f"stethoscope {words}",
+            "COMP_CWORD": str(len(words.split(" "))),
+        },
+        cwd=Path(stethoscope.__file__).parents[1],
+    )
+    return [line.partition(",")[2] for line in done.stdout.splitlines()]
+
+
+def test_what_is_completed() -> None:
+    assert complete("dr") == ["drift"]
+    assert complete("watch --metr") == ["--metric"]
+    assert "gpu_temp" in complete("demo --metric gpu_te")
