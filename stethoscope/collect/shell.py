@@ -8,7 +8,9 @@ from stethoscope import paths
 from stethoscope.collect import shgroups
 
 PARTS = ("smi.sh", "log.sh", "stream.sh")
-"""The files of the probe in sh, in the order in which it needs them; watch.sh comes later."""
+"""The files of the probe in sh, in the order in which it needs them."""
+LATER = ("watch.sh", "watch_gpu.sh")
+"""Those that come when something is read rarely."""
 
 
 def script() -> str:
@@ -31,7 +33,9 @@ def watch_line(sudo: bool, pace: float = 1.0) -> bytes:
 
 def watch_line_of(functions: str) -> bytes:
     """Return the control line for functions of the groups, as shgroups makes them."""
-    return _with_length('{"do":"watch","bytes":%d}', f"{compact(_source('watch.sh'))}\n{functions}")
+    return _with_length(
+        '{"do":"watch","bytes":%d}', "\n".join([*(compact(_source(part)) for part in LATER), functions])
+    )
 
 
 def compact(text: str) -> str:
