@@ -141,6 +141,36 @@ async def test_without_groups_there_are_no_tiles() -> None:
         assert app.view.zoom is Zoom.NODE
 
 
+async def test_the_next_node_that_deserves_a_look_is_found_in_the_order_of_the_map() -> None:
+    async with BlocksApp(troubled(2000)).run_test(size=(200, 49)) as pilot:
+        app = await ready(pilot)
+        seen = []
+        for _ in range(4):
+            assert app.view.next_wrong(1)
+            seen.append(at(app)[0])
+        assert seen == ["gpu-002", "gpu-007", "gpu-009", "gpu-011"]
+        assert app.view.next_wrong(-1)
+        assert at(app) == ("gpu-009", -1)
+        assert app.view.under_cursor() == ["gpu-009"]
+    async with BlocksApp(fleet(40)).run_test(size=(200, 49)) as pilot:
+        app = await ready(pilot)
+        assert not app.view.next_wrong(1)
+
+
+async def test_a_line_of_the_rows_leads_to_the_worst_of_its_nodes() -> None:
+    async with BlocksApp(troubled(64), group="rack", fold="all").run_test(size=(200, 49)) as pilot:
+        app = await ready(pilot)
+        head = next(line for line in app.grid.arranged if line.group == "rack-02")
+        assert app.view.select(head.key)
+        assert at(app)[0] == "gpu-009"
+        app.view._zoom = Zoom.GROUP
+        app.feed()
+        assert app.view.under_cursor() == [f"gpu-{n:03}" for n in range(9, 17)]
+        assert app.view.next_wrong(1)
+        await pilot.pause()
+        assert said(app).startswith(" rack-03")
+
+
 async def test_it_scrolls_by_half_pages() -> None:
     async with BlocksApp(fleet(6000)).run_test(size=(80, 23)) as pilot:
         app = await ready(pilot)
@@ -204,6 +234,8 @@ async def test_before_there_is_data_it_does_nothing() -> None:
         assert other.line_count() == 0
         assert not other.select("gpu-001")
         assert not other.zoom_by(1)
+        assert not other.next_wrong(1)
+        assert other.under_cursor() == []
         assert other.cursor_line(0.0, 80) is None
         assert other.headline(80) == ()
         other.move(1, 1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stethoscope.model.metric import Scope
 from stethoscope.ui.present.assess import what_is_wrong
 from stethoscope.ui.present.block_places import Zoom
-from stethoscope.ui.present.cursor import cursor_line
+from stethoscope.ui.present.cursor import place_line
 from stethoscope.ui.present.spans import Level, Row, Span, Tone, cut, fit, level_tone
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ def map_cursor_line(
         return _group_line(here, grid, item, current[0], wall, cells)
     half = here.half(item)
     said = f" {half}" if half else ""
-    return (Span(said, Tone.KEY), *cursor_line(grid, *current, wall, cells - len(said)))
+    name, target = current
+    return (Span(said, Tone.KEY), *place_line(grid, grid.snapshot.node(name), target, wall, cells - len(said)))
 
 
 def _group_line(here: BlockMap, grid: FleetGrid, item: int, worst: str, wall: float, cells: int) -> Row:

@@ -283,11 +283,13 @@ class BlockMap:
 
     def node_of(self, item: int, grid: FleetGrid) -> int:
         """Return the node that an item stands for; for a group, the one with the most wrong."""
-        if self.form.zoom is not Zoom.GROUP:
-            return int(self.order[item])
         assert grid.assessment is not None
-        nodes = self.sections[item].nodes
+        nodes = self.nodes_of(item)
         return nodes[int(grid.assessment.nodes[list(nodes)].argmax())]
+
+    def nodes_of(self, item: int) -> tuple[int, ...]:
+        """Return the nodes that an item shows: one, or those of a group."""
+        return self.sections[item].nodes if self.form.zoom is Zoom.GROUP else (int(self.order[item]),)
 
     def half(self, item: int) -> str:
         """Return which half of its line a node has, in a word with its sign; nothing where it has the whole line."""

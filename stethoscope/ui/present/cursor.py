@@ -48,13 +48,17 @@ _BESIDE: dict[Scope, tuple[tuple[str, str], ...]] = {
 
 def cursor_line(grid: FleetGrid, key: str, target: Target, wall: float, cells: int) -> Row:
     """Return the explanation of the cell `target` in the row `key`."""
-    glyphs = grid.glyphs
     line = grid.line_of(key)
     assert line is not None
-    assert grid.assessment is not None
     if line.kind is not LineKind.NODE:
         return _bundle_words(grid, line, target, cells)
-    node = grid.snapshot.nodes[line.nodes[0]]
+    return place_line(grid, grid.snapshot.nodes[line.nodes[0]], target, wall, cells)
+
+
+def place_line(grid: FleetGrid, node: Node, target: Target, wall: float, cells: int) -> Row:
+    """Return the explanation of one place of a node, whether or not the node has a row."""
+    assert grid.assessment is not None
+    glyphs = grid.glyphs
     rows = grid.snapshot.rows(node, target.scope)
     if target.position >= len(rows):
         return _node_words(grid, node, wall, cells)

@@ -164,7 +164,9 @@ class FleetScreen(FleetFilter):
         now_mono, now_wall = self._now
         assessment = self._assess(snapshot, now_mono)
         tall = self.size.height >= _SHORT
-        findings = finding_rows(assessment, now_wall, cells, max(4, self.size.height // 6) if tall else 2, glyphs)
+        # The map shows itself where something is wrong; with few lines below it, 2,000 nodes fit on 60 lines.
+        most = 2 if not tall else 4 if self.chosen.density == "blocks" else max(4, self.size.height // 6)
+        findings = finding_rows(assessment, now_wall, cells, most, glyphs)
         unseen = unseen_line(assessment, cells, glyphs)
         if unseen is not None and (tall or not findings):
             findings.append(unseen)

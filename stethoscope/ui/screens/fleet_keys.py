@@ -9,6 +9,7 @@ from textual.screen import Screen
 from stethoscope.text import clean
 from stethoscope.ui.bindings import works
 from stethoscope.ui.present.view import DENSITIES, FOLDS, GROUPS, MODES, SORTS, View, following
+from stethoscope.ui.widgets.grid import GridView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from stethoscope.ui.app import StethoscopeApp
     from stethoscope.ui.present.grid import FleetGrid
     from stethoscope.ui.widgets.blocks import BlocksView
-    from stethoscope.ui.widgets.grid import GridView
 
 
 class FleetKeys(Screen[None]):
@@ -123,6 +123,10 @@ class FleetKeys(Screen[None]):
         current = self.view.current
         if self._grid is None or current is None:
             return
+        if not isinstance(self.view, GridView):
+            if not self.view.next_wrong(step):
+                self._owner.tell("no other node deviates")
+            return
         line = self._grid.line_of(current[0])
         start = self._grid.arranged.index(line) if line is not None else 0
         found = self._grid.next_wrong(start, step)
@@ -158,6 +162,8 @@ class FleetKeys(Screen[None]):
         return names or self._under_cursor()
 
     def _under_cursor(self) -> list[str]:
+        if not isinstance(self.view, GridView):
+            return self.view.under_cursor()
         current = self.view.current
         line = self._grid.line_of(current[0]) if self._grid is not None and current is not None else None
         return self._grid.members(line) if self._grid is not None and line is not None else []

@@ -124,15 +124,47 @@ class BlocksView(ScrollView, can_focus=True, inherit_bindings=False):
         self._moved()
 
     def select(self, name: str) -> bool:
-        """Put the cursor on a node; False when it is not on the map."""
-        if self.grid is None or self.map is None or name not in self.grid.snapshot.by_name:
+        """Put the cursor on a node, or on the worst of those that a line of the grid is about; False when it is not on
+        the map."""
+        grid = self.grid
+        if grid is None or self.map is None or grid.assessment is None:
             return False
-        item = self.map.item_of(self.grid.snapshot.by_name[name])
+        line = grid.line_of(name)
+        nodes = [grid.snapshot.by_name[name]] if name in grid.snapshot.by_name else list(line.nodes) if line else []
+        item = self.map.item_of(max(nodes, key=grid.assessment.nodes.__getitem__), self._item) if nodes else None
         if item is None:
             return False
-        self.key, self._item = name, item
+        self._item = item
+        self.key = grid.snapshot.nodes[self.map.node_of(item, grid)].name
         self._moved()
         return True
+
+    # ---- what the map has beside
+
+    def under_cursor(self) -> list[str]:
+        """Return the names of the nodes on which the cursor stands: one, or those of a group."""
+        here, grid = self.map, self.grid
+        if self.current is None or here is None or grid is None:
+            return []
+        return [grid.snapshot.nodes[node].name for node in here.nodes_of(self._item)]
+
+    def next_wrong(self, step: int) -> bool:
+        """Go to the next node (or group) that deserves a look, or the previous one; False when there is no other."""
+        here, grid = self.map, self.grid
+        if here is None or grid is None or grid.assessment is None or self.current is None:
+            return False
+        nodes = grid.snapshot.nodes
+        count = len(here.places.line) if here.places is not None else 0
+        for distance in range(1, count):
+            item = (self._item + step * distance) % count
+            if any(
+                grid.assessment.nodes[node] > Level.MISSING or grid.is_odd(nodes[node]) for node in here.nodes_of(item)
+            ):
+                self._item, self._position = item, -1
+                self.key = nodes[here.node_of(item, grid)].name
+                self._moved()
+                return True
+        return False
 
     # ---- looking closer
 
@@ -289,7 +321,8 @@ class BlocksView(ScrollView, can_focus=True, inherit_bindings=False):
     def on_click(self, event: events.Click) -> None:
         """Put the cursor on what was clicked: on the upper half of a character first, then on the other one."""
         here = self.map
-        if here is None or here.places is None:
+        if here is None or here.places is None or event.chain > 1:
+            # Twice at once is meant for what the first click chose.
             return
         line, column = event.y + self.scroll_offset.y, event.x
         each = 2 if here.form.halves else 1
