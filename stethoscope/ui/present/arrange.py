@@ -212,6 +212,9 @@ def _hold(old: list[tuple[str, list[int]]], new: list[tuple[str, list[int]]], pi
         node = pinned.nodes[0]
         if node in group[1]:
             group[1].remove(node)
+        elif any(node in nodes for _, nodes in new):
+            # It went over to another group.
+            return
         group[1].insert(before.index(node), node)
     if found:
         new.remove(group)
