@@ -1,5 +1,5 @@
 # What the probe in sh reads rarely: files and commands in groups, each with a grep or a few. It comes behind the
-# first frame with watch_gpu.sh, and behind them the groups, which stethoscope/collect/shgroups.py makes of the manifest.
+# first frame, with watch_gpu.sh; then come the groups, which stethoscope/collect/shgroups.py makes of the manifest.
 #
 # It runs beside the frames, so that what never comes back costs only itself. Parts go straight to the output; the pipe
 # of descriptor 6 holds one line, the number of the next block, which who prints takes out and puts back.
