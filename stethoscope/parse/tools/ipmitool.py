@@ -40,8 +40,8 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
     items: list[Item] = []
     remarks: list[str] = []
     unknown: dict[str, None] = {}
-    for line in text.split("\n"):
-        if not line.strip() or line.startswith("ID "):
+    for line in values.lines(text):
+        if line.startswith("ID "):
             continue
         cells = [cell.strip() for cell in line.split("|")]
         if len(cells) >= 5 and any(_DATE.fullmatch(cell) for cell in cells[1:2]):
@@ -68,11 +68,24 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
         if re.search(r"SEL has no entries", text + err):
             return Report(TOOL, (Item("", "entries", 0),))
         raise without_values(text, exit=exit, err=err, tool="ipmitool")
-    items = values.latest(items)
+    items = _told_apart(items)
     count = len({item.where for item in items if item.where.startswith("sel/")})
     if count:
         items.insert(0, Item("", "entries", count))
     return Report(TOOL, tuple(items), tuple(remarks), tuple(unknown))
+
+
+def _told_apart(items: list[Item]) -> list[Item]:
+    """Return the items with each log entry once; sensors of one name are numbered, because they are several."""
+    times: dict[tuple[str, str], int] = {}
+    kept: dict[tuple[str, str], Item] = {}
+    for item in items:
+        key = item.where, item.name
+        times[key] = times.get(key, 0) + 1
+        if times[key] > 1 and item.where.startswith("sensor/"):
+            item = item._replace(where=f"{item.where} {times[key]}")
+        kept[item.where, item.name] = item
+    return list(kept.values())
 
 
 def _severity(text: str) -> str:

@@ -37,7 +37,7 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
     items: list[Item] = []
     version = _VERSION.search(text)
     gpu = place = ""
-    for line in text.split("\n"):
+    for line in values.lines(text):
         cells = [cell.strip() for cell in line[:_LONGEST].strip().strip("|").split("|")]
         if len(cells) == 3 and (bus := _ADDRESS.fullmatch(cells[1])) and (named := _NAMED.fullmatch(cells[0])):
             gpu = f"gpu/{named[1]}"

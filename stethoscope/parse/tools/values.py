@@ -32,8 +32,8 @@ _MISSING = {
     "timeout": Reason.HUNG,
 }
 """What tools print instead of a value, in any case, in square brackets or bare."""
-_CUT = 60_000
-"""Characters from which on a text may have been cut off on its way: by a full pipe, or by a probe."""
+_BUFFER = 4096
+"""Probes and pipes cut what is too long at a multiple of this."""
 _QUANTITY = re.compile(r"([-+]?\d{1,18}(?:\.\d{1,9})?)(?:[ ]?([A-Za-z%/µ][A-Za-z0-9%/()µ*^-]{0,14}))?", re.ASCII)
 _HEXADECIMAL = re.compile(r"0x[0-9A-Fa-f]{1,16}", re.ASCII)
 
@@ -112,13 +112,13 @@ def name_of(label: str) -> str:
 
 
 def lines(text: str) -> list[str]:
-    """Return the lines of a text; what it is indented by as a whole, as people paste it, is taken off. A long text that
-    ends in the middle of a line was cut off there: half a number is none."""
-    if len(text) > _CUT and not text.endswith("\n"):
+    """Return the lines of a text that say something; what it is indented by as a whole, as people paste it, is taken
+    off. What ends in the middle of a line at the end of a buffer was cut off there: half a number is none."""
+    if text and len(text) % _BUFFER == 0 and not text.endswith("\n"):
         text = text[: text.rfind("\n") + 1]
     if text.lstrip("\n")[:1] in (" ", "\t"):
         text = textwrap.dedent(text)
-    return text.split("\n")
+    return [line for line in text.split("\n") if line and not line.isspace()]
 
 
 def latest(items: Iterable[Item]) -> list[Item]:

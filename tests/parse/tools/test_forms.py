@@ -24,6 +24,7 @@ from stethoscope.parse.tools import (
     nvme,
     smartctl,
 )
+from stethoscope.text import clean_text
 from tests.parse.tools.test_tools import READERS
 
 UNSUPPORTED, ERROR = Missing(Reason.UNSUPPORTED), Missing(Reason.ERROR)
@@ -313,3 +314,78 @@ def test_an_nvme_log_has_its_sensors_in_degrees_and_whole_numbers() -> None:
     )
     assert report.get("", "temperature_sensor_2") == 47
     assert repr(report.get("", "nvme_media_errors")) == "4"
+
+
+SAMPLES = {
+    "nvidia_smi_q": _gpu("    Temperature\n        GPU Current Temp : 41 C\n"),
+    "nvidia_smi_csv": "index, temperature.gpu\n0, 41\n",
+    "nvidia_smi_nvlink": "GPU 0: NVIDIA X (UUID: GPU-1)\n\t Link 0: 50 GB/s\n\t Link 1: <inactive>\n",
+    "nvidia_smi_topo": "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV4\t0-7\nGPU1\tNV4\t X \t8-15\n",
+    "nvidia_smi_table": "|   0  NVIDIA X    On  |   00000000:2A:00.0 Off |   0 |\n",
+    "nvidia_smi_lines": "# gpu    pwr  gtemp\n# Idx      W      C\n    0     95     41\n",
+    "dcgmi": "|-----  Deployment  ------+-----|\n| Denylist                | Pass |\n",
+    "lspci": "2a:00.0 3D controller: NVIDIA X\n\t\tLnkSta:\tSpeed 16GT/s, Width x8\n",
+    "ibstat": "CA 'mlx5_1'\n\tPort 1:\n\t\tState: Active\n\t\tRate: 400\n",
+    "perfquery": "# Port counters: Lid 4 port 1 (CapMask: 0x00)\nSymbolErrorCounter:..............3\n",
+    "ibqueryerrors": 'Errors for "n1 HCA-1"\n   GUID 0x1 port 1: [SymbolErrorCounter == 3]\n',
+    "mlxlink": "State : Active\nEffective Physical Errors : 4\n",
+    "ethtool": "Settings for eth4:\n\tSpeed: 25000Mb/s\n\tLink detected: yes\n",
+    "smartctl": '{\n  "smartctl": {},\n  "smart_status": {"passed": true}\n}\n',
+    "nvme": '{\n  "critical_warning": 0,\n  "percent_used": 4\n}\n',
+    "ipmitool": "   1 | 03/04/2026 | 05:06:07 | Memory #0x02 | Correctable ECC | Asserted\n",
+}
+FORMS = {
+    "Windows": lambda text: text.replace("\n", "\r\n"),
+    "a byte order mark": lambda text: "\ufeff" + text,
+    "a prompt around it": lambda text: "root@n1:~# some command --with=1 | cat\n" + text + "root@n1:~# ",
+    "watch": lambda text: "Every 2.0s: some command      n1: Thu Mar  5 06:07:08 2026\n\n" + text,
+    "a word of sudo": lambda text: "sudo: unable to resolve host n1: Name or service not known\n" + text,
+    "colours": lambda text: "\n".join(f"\x1b[32m{line}\x1b[0m" for line in text.split("\n")),
+    "spaces at the ends": lambda text: text.replace("\n", "   \n"),
+    "no last line feed": lambda text: text.rstrip("\n"),
+    "indented": lambda text: "".join(f"    {line}\n" for line in text.splitlines()),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", READERS)
+def test_what_stands_around_an_output_changes_nothing(name: str, form: str) -> None:
+    read = import_module(f"stethoscope.parse.tools.{name}").read
+    assert read(clean_text(FORMS[form](SAMPLES[name]))).items == read(SAMPLES[name]).items
+
+
+@pytest.mark.parametrize("name", sorted(set(READERS) - {"smartctl", "nvme", "mlxlink"}))
+def test_an_output_that_is_there_twice_counts_nothing_twice(name: str) -> None:
+    read = import_module(f"stethoscope.parse.tools.{name}").read
+    once = {(item.where, item.name): item.value for item in read(SAMPLES[name]).items}
+    twice = {(item.where, item.name): item.value for item in read(SAMPLES[name] * 2).items}
+    assert twice == once
+
+
+def test_half_a_line_at_the_end_of_a_full_buffer_is_left_out() -> None:
+    text, last = "NIC statistics:\n", "     rx_errors: 77"
+    while (left := 4096 - len(text) - len(last)) > 80:
+        text += "     tx_packets: 123456\n"
+    text += f"     {'x' * (left - 9)}: 1\n{last}"
+    assert len(text) == 4096
+    assert ethtool.read(text).get("", "rx_errors") is None
+    assert ethtool.read(text + "\n").get("", "rx_errors") is not None
+
+
+def test_sensors_of_one_name_are_all_kept() -> None:
+    report = ipmitool.read("Temp | 30 degrees C | ok\nTemp | 40 degrees C | ok\n")
+    assert (report.get("sensor/Temp", "reading"), report.get("sensor/Temp 2", "reading")) == (30, 40)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("ethtool", "Settings for eth0:\n\tSupported ports: [ TP"),
+        ("perfquery", "# Port counters: Lid 4 port 1 (CapMask: 0x00)\nSymbolErr"),
+        ("smartctl", '{"device": {"name": "/dev/sda"}, "power_on_time": {"hou'),
+    ],
+)
+def test_what_ends_before_its_first_value_is_cut_off(name: str, text: str) -> None:
+    with pytest.raises(ToolError) as error:
+        import_module(f"stethoscope.parse.tools.{name}").read(text)
+    assert error.value.reason == "truncated"
