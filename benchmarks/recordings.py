@@ -1,9 +1,8 @@
 """What recording and replaying cost: `python -m benchmarks.recordings [nodes] [tick_s] [seconds]`.
 
 Prints the CPU of a recorder, both its threads together, as a share of a core at one line per node and tick and the
-parts of what is read rarely at their pace, the bytes of a line on disk and how much of that are parts, the time from a
-line to the disk, the time to open and seek, and how fast a replay runs. The floor beside them is zstandard on the same
-lines in blocks of 256 KiB.
+parts of what is read rarely at their pace, the bytes of a line on disk and how much of that are parts, the time to open
+and seek, and the CPU that a replay takes. The floor beside them is zstandard on the same lines in blocks of 256 KiB.
 """
 
 from __future__ import annotations
@@ -152,14 +151,15 @@ def _replay(path: Path, nodes: int, seconds: float) -> None:
     print(f"open     {(opened - started) * 1000:.1f} ms; seek {(sought - opened) * 1000:.1f} us")
     tape = Tape([recording])
     player = Player(tape, session_maker())
-    started = time.perf_counter()
+    started = time.process_time()
     player.play(tape.end)
-    took = time.perf_counter() - started
+    took = time.process_time() - started
     print(f"replay   {seconds / took:.1f} times as fast as it happened, rules included")
-    started = time.perf_counter()
+    started = time.process_time()
     player.begin(tape.lead_in(tape.end - 10, LEAD_S, RECORDS, MOST_S))
     player.play(tape.end - 10)
-    print(f"back 10 s {time.perf_counter() - started:.2f} s, of which {tape.end - 10 - player.began:.0f} s are played")
+    took = time.process_time() - started
+    print(f"back 10 s {took:.2f} s, for which {tape.end - 10 - player.began:.0f} s are played")
 
 
 if __name__ == "__main__":
