@@ -69,6 +69,8 @@ ITEMS = (
 """What is compared, the most telling first. The product is no item: nodes of one product are compared."""
 NEEDED = ("identity", "tuning")
 """Parts that a node has told when these have come, and with GPUs that of the GPUs."""
+SAID: dict[str, dict[str, str]] = {"numa_balancing": {"0": "off", "1": "on"}}
+"""How people say settings that are numbers, by the word."""
 NOT_VISIBLE = "not visible"
 """The part came, and does not say it."""
 _MISSING = {int(reason): Missing(reason) for reason in Reason}
@@ -204,7 +206,14 @@ def has_told(node: Node) -> bool:
     return bool(node.frames) and all(group in node.parts for group in (*NEEDED, *(("gpu",) if node.gpus else ())))
 
 
+def is_hung(node: Node) -> bool:
+    """Tell whether `node` has told all but what its GPU driver would, which hangs: there is nothing to wait for."""
+    return node.notes.get("nvml", "").startswith("hung") and all(group in node.parts for group in NEEDED)
+
+
 def _why_silent(node: Node) -> str:
+    if is_hung(node):
+        return "GPU driver hung"
     if node.link.state.is_live or node.link.state.is_pending:
         return "waiting"
     return node.link.state.value
@@ -277,7 +286,7 @@ def _reader(snapshot: FleetSnapshot, item: Item) -> Callable[[Node], list[str | 
 
     def read(node: Node) -> list[str | Missing]:
         word = node.words.get(item.id, "") or (node.kernel if item.id == "kernel" else "")
-        return [word] if word else []
+        return [SAID.get(item.id, {}).get(word, word)] if word else []
 
     return read
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 LEAST = 3
 """Fewer values than this say nothing about what is usual."""
+MOST_NODES = 256
+"""More nodes than these, taken from all over the fleet, say nothing more about it."""
 
 Rows = npt.NDArray[np.int64]
 
@@ -66,9 +68,10 @@ def kind_of(node: Node) -> str:
 
 
 def like(snapshot: FleetSnapshot, node: Node) -> list[Node]:
-    """Return the other nodes of the same kind that have been seen."""
+    """Return the other nodes of the same kind that have been seen, no more than MOST_NODES."""
     kind = kind_of(node)
-    return [other for other in snapshot.nodes if other.name != node.name and other.frames and kind_of(other) == kind]
+    nodes = [other for other in snapshot.nodes if other.frames and other.name != node.name and kind_of(other) == kind]
+    return nodes[:: -(-len(nodes) // MOST_NODES) or 1]
 
 
 def same_places(snapshot: FleetSnapshot, node: Node, scope: Scope) -> Rows:

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from stethoscope.analysis.drift import has_told
+from stethoscope.analysis.drift import has_told, is_hung
 from stethoscope.model.frame import Link, LinkState
 from stethoscope.model.metric import Missing, Reason, Scope
 
@@ -104,7 +104,7 @@ class _Progress:
         if asked is not None:
             if node.frame_mono >= asked and answered:
                 self.done.add(node.name)
-        elif mono >= due and (not whole or has_told(node) or mono >= due + PARTS_S):
+        elif mono >= due and (not whole or has_told(node) or is_hung(node) or mono >= due + PARTS_S):
             self.asked[node.name] = mono
             source.ask_full(node.name)
 

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stethoscope.analysis.drift import DriftTable, drift, has_told
+from stethoscope.analysis.drift import DriftTable, drift, has_told, is_hung
 from stethoscope.session.check import POLL_S, TIMEOUT_S, has_failed
 from stethoscope.session.player import Player
 
@@ -39,15 +39,16 @@ class DriftResult:
 async def look_for_drift(
     session: Session, *, timeout_s: float = TIMEOUT_S, on_progress: Callable[[int, int, float], None] | None = None
 ) -> DriftResult:
-    """Run `session`, opened and not yet running, until every node has told what is compared or its link failed, or for
-    `timeout_s`. `on_progress` gets how many nodes that are, of how many, and the seconds since the start."""
+    """Run `session`, opened and not yet running, until every node has told what is compared, its driver hangs or its
+    link failed, or for `timeout_s`. `on_progress` gets how many nodes that are, of how many, and the seconds since the
+    start."""
     clock = session.clock
     started = clock.monotonic()
     running = asyncio.create_task(session.run())
     try:
         while True:
             snapshot = session.snapshot(latest=True)
-            settled = sum([has_told(node) or has_failed(node) for node in snapshot.nodes])
+            settled = sum([has_told(node) or has_failed(node) or is_hung(node) for node in snapshot.nodes])
             elapsed_s = clock.monotonic() - started
             if on_progress is not None:
                 on_progress(settled, len(snapshot.nodes), elapsed_s)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from stethoscope.analysis.drift import ITEMS, NOT_VISIBLE, Drift, Unknown, comparison, drift
+from stethoscope.analysis.drift import ITEMS, NOT_VISIBLE, Drift, Unknown, comparison, drift, is_hung
 from stethoscope.model.fleet import PartAge
 from stethoscope.model.frame import LinkState
 from stethoscope.model.metric import Reason
@@ -151,6 +151,25 @@ def test_nodes_that_never_sent_anything_are_no_part_of_the_comparison() -> None:
     assert [group.nodes for group in table.groups] == [("gpu-001",)]
     assert table.untold == (Unknown("refused", ("gpu-002",)), Unknown("waiting", ("gpu-003",)))
     assert all(not row.differs for row in table.rows)
+
+
+def test_a_node_whose_driver_hangs_is_not_waited_for() -> None:
+    snapshot = telling(fleet(3))
+    hung = replace(
+        snapshot.node("gpu-002"),
+        notes={"nvml": "hung for 41 s"},
+        parts={group: age for group, age in PARTS.items() if group != "gpu"},
+    )
+    table = drift(replace(snapshot, nodes=(snapshot.nodes[0], hung, snapshot.nodes[2])))
+    assert table.untold == (Unknown("GPU driver hung", ("gpu-002",)),)
+    assert is_hung(hung)
+    assert not is_hung(replace(hung, parts={}))
+    assert not is_hung(snapshot.nodes[0])
+
+
+def test_settings_that_are_numbers_are_said_in_words() -> None:
+    row = row_of(telling(fleet(3), n1={"numa_balancing": "1"}, n2={"numa_balancing": "0"}), "numa_balancing")
+    assert sorted(held(row)) == [("off", "gpu-002"), ("on", "gpu-001")]
 
 
 def test_what_nobody_tells_is_last_and_has_no_value() -> None:

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from stethoscope.analysis.expect import (
     LEAST,
+    MOST_NODES,
     Expected,
     expected_count,
     expected_values,
+    like,
     majorities,
     majority,
     peer_rows,
@@ -84,3 +86,11 @@ def test_peers_are_the_same_place_elsewhere_and_its_like_here() -> None:
     node = snapshot.nodes[1]
     rows = peer_rows(snapshot, node, Scope.DISK, 0)
     assert sorted(rows.tolist()) == [0, 3, 4]
+
+
+def test_a_large_fleet_is_asked_in_part_from_all_over() -> None:
+    snapshot = fleet(1000, gpus=1, ports=0)
+    others = like(snapshot, snapshot.node("gpu-500"))
+    assert MOST_NODES / 2 < len(others) <= MOST_NODES
+    assert others[0].index < 10
+    assert others[-1].index > 980

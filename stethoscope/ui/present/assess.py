@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stethoscope.analysis.expect import peer_rows
+from stethoscope.analysis.expect import MOST_NODES, peer_rows
 from stethoscope.analysis.service import at_most
 from stethoscope.clock import duration
 from stethoscope.model.finding import Severity
@@ -340,7 +340,7 @@ def peers_of(assessment: Assessment, scope: Scope, row: int) -> npt.NDArray[np.i
 
 
 def _like(assessment: Assessment, scope: Scope, row: int) -> npt.NDArray[np.bool_]:
-    """Return which rows of a table are comparable with `row`."""
+    """Return which rows of a table are comparable with `row`: those of its node and of no more than MOST_NODES."""
     snapshot = assessment.snapshot
     size = snapshot.tables[scope].values.shape[1]
     if scope is Scope.NODE:
@@ -349,7 +349,8 @@ def _like(assessment: Assessment, scope: Scope, row: int) -> npt.NDArray[np.bool
     like = np.zeros(size, dtype=bool)
     node = snapshot.nodes[int(owner[row])]
     wanted = node.gpus[int(position[row])].name if scope is Scope.GPU else node.ports[int(position[row])].layer
-    for other in snapshot.nodes:
+    step = -(-len(snapshot.nodes) // MOST_NODES) or 1
+    for other in (node, *snapshot.nodes[::step]):
         names = [gpu.name for gpu in other.gpus] if scope is Scope.GPU else [port.layer for port in other.ports]
         part = snapshot.rows(other, scope)
         like[part.start : part.stop] = [name == wanted for name in names] if len(part) else False

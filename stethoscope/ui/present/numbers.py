@@ -84,6 +84,8 @@ def shown(metric: Metric, value: float) -> float:
 
 def words(metric: Metric, value: float) -> str:
     """Return the name of a state, or the names of the bits that are set."""
+    if not math.isfinite(value):
+        return "?"
     code = int(value)
     if metric.bitmask:
         known = 0
@@ -202,7 +204,7 @@ def common_unit(metric: Metric, top: float) -> tuple[float, str]:
 
 def cell_text(metric: Metric, value: float, divisor: float = 1.0) -> str:
     """Return the shortest useful text of a value for a cell of a grid, in the unit that `common_unit` gave."""
-    if metric.bitmask:
+    if metric.bitmask and math.isfinite(value):
         names = [name for bit, name in metric.words if int(value) & bit]
         return names[-1].split()[-1][:7] if names else "none"
     if metric.words:

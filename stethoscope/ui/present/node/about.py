@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from stethoscope.analysis.drift import SAID
 from stethoscope.clock import duration, iso
 from stethoscope.model.metric import Missing, Reason, Scope
 from stethoscope.ui.present.node.devices import joined
@@ -46,7 +47,7 @@ def identity(view: View, level: int) -> Section:
 def _identity_body(view: View) -> list[Line]:
     node, glyphs = view.node, view.glyphs
     lines = [
-        text_line(view, "identity", _WORDS.get(name, name.replace("_", " ")), text)
+        text_line(view, "identity", _WORDS.get(name, name.replace("_", " ")), SAID.get(name, {}).get(text, text))
         for name, text in _ordered(node.words)
     ]
     if node.kernel and not node.words.get("kernel"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 from stethoscope.clock import duration, hms
@@ -117,7 +118,7 @@ def about_value(view: View, spot: Spot, cells: int) -> list[Said]:
     parts += _aged(view, metric)
     if metric.kind is Kind.COUNTER:
         parts += _counted(view, spot, metric, row)
-    if metric.id == "gpu_clocks_event_reasons" and not isinstance(value, Missing):
+    if metric.id == "gpu_clocks_event_reasons" and not isinstance(value, Missing) and isfinite(value):
         parts += _throttled(view, spot, row, int(value))
     if metric.id == "gpu_temp" and "gpu_temp_margin" in table.index:
         margin = table.get("gpu_temp_margin", row)

@@ -40,7 +40,7 @@ def node_title(
     if node.gpus:
         parts.append(f"{len(node.gpus)} x {node.gpus[0].name.removeprefix('NVIDIA ')}")
     if node.ports:
-        parts.append(f"{len(node.ports)} ports")
+        parts.append(_counted(len(node.ports), "port"))
     if node.rack:
         parts.append(node.rack)
     right: Row = (Span(f"{hms(wall)} UTC ", Tone.QUIET),)
@@ -164,9 +164,17 @@ def _nothing(view: View) -> Line:
     node = view.node
     if not node.frames:
         return (Piece("   nothing read yet", Tone.QUIET),)
-    parts = [f"{len(node.gpus)} GPUs" if node.gpus else "no GPU", f"{len(node.ports)} ports" if node.ports else ""]
+    parts = [
+        _counted(len(node.gpus), "GPU") if node.gpus else "no GPU",
+        _counted(len(node.ports), "port") if node.ports else "",
+    ]
     text = f"nothing wrong: {', '.join(part for part in parts if part)}, every value within its limits"
-    return (Piece(f" {view.glyphs.level(0)} ", Tone.NORMAL), Piece(text, Tone.QUIET))
+    shown = cut(text, max(1, view.cells - 4), view.glyphs.ellipsis)
+    return (Piece(f" {view.glyphs.level(0)} ", Tone.NORMAL), Piece(shown, Tone.QUIET))
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count} {thing}{'s' if count != 1 else ''}"
 
 
 def unseen(view: View) -> Section | None:
