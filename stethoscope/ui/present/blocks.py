@@ -70,7 +70,11 @@ class BlockMap:
 
     def update(self, grid: FleetGrid, cells: int, height: int) -> None:
         """Take what `grid` shows now, and also what it folds; `cells` and `height` are the room."""
-        self.sections = tuple(Section(label, nodes) for label, nodes in grid.sections() if nodes)
+        sections = [(label, nodes) for label, nodes in grid.sections() if nodes]
+        if grid.view.sort == "worst":
+            # On a map what is wrong is found by its colour, and a node by its place: that must not move.
+            sections = sorted(((label, tuple(sorted(nodes))) for label, nodes in sections), key=lambda one: one[1][0])
+        self.sections = tuple(Section(label, nodes) for label, nodes in sections)
         self.order = np.array([node for section in self.sections for node in section.nodes], dtype=np.int64)
         self.scope = grid.metric.scope
         rows = device_rows(grid, self.order)

@@ -68,6 +68,8 @@ def _chosen(grid: FleetGrid, wide: bool) -> list[Span]:
     view = grid.view
     by_value = "lowest first" if grid.metric.worse == "low" else "highest first"
     orders = {"worst": "worst first", "name": "by name", "value": by_value, "group": "groups by name"}
+    if view.density == "blocks":
+        orders["worst"] = orders["name"]
     words = [orders[view.sort] if view.sort != "group" or view.group != "none" else "by pod and rack"]
     words += [f"in {'partitions' if view.group == 'partition' else f'{view.group}s'}"] if view.group != "none" else []
     words[-1] = words[-1].replace("leafs", "leaves")

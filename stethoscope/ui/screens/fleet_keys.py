@@ -81,6 +81,14 @@ class FleetKeys(Screen[None]):
         self.chosen.density = following(DENSITIES, now)
         self.draw()
 
+    def action_zoom(self, steps: int) -> None:
+        """Look at the map closer, or from farther away."""
+        view = self.view
+        if isinstance(view, GridView):
+            self._owner.tell("d gives the map, on which one can look closer")
+        elif view.zoom_by(steps):
+            self.draw()
+
     def action_next_mode(self) -> None:
         """Compare the metric in the next way; with the mark only where one is set."""
         modes = MODES if self._owner.session is not None and self._owner.session.mark is not None else MODES[:2]

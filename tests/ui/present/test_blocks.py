@@ -224,6 +224,14 @@ def test_nothing_has_been_sent_yet() -> None:
     assert here.node_of(3, grid) == 3
 
 
+def test_what_is_wrong_keeps_its_place_on_the_map() -> None:
+    here, _ = map_of(troubled(64), sort="worst", group="rack")
+    assert here.order.tolist() == list(range(64))
+    assert [section.label for section in here.sections] == [f"rack-{n:02}" for n in range(1, 9)]
+    here, _ = map_of(fleet(8, set={("gpu-003/gpu/0", CLOCK): 900}), sort="value")
+    assert here.order.tolist()[0] == 2
+
+
 def test_an_empty_map_is_empty() -> None:
     here, _ = map_of(fleet(8), filter="nothing")
     assert here.canvas.shape[0] == 0
