@@ -64,8 +64,8 @@ class NodeState:
         "about", "asked", "bad_lines", "blocks", "boot_id", "clock_offset_s", "complete", "cut_off",
         "device_first", "devices", "early",
         "frame_mono", "frame_wall", "frames", "gpu_first", "gpu_order", "gpu_room", "gpu_words", "gpus", "index",
-        "kernel", "known", "leaves", "lines", "lines_before", "link", "listed_gpus", "listed_ports", "machine_checks", "name",
-        "notes", "part_mono", "part_notes", "parts", "port_first", "port_order", "port_room", "ports",
+        "kernel", "known", "leaves", "lines", "lines_before", "link", "listed_gpus", "listed_ports", "machine_checks",
+        "name", "notes", "part_mono", "part_notes", "parts", "port_first", "port_order", "port_room", "ports",
         "processes", "published",
         "scheduler", "seen_full", "seq", "tasks", "tick_s", "told", "version", "whole", "words", "xids",
     )  # fmt: skip

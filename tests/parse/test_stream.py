@@ -203,3 +203,35 @@ def test_a_cut_or_damaged_line_gives_no_other_error(data: st.DataObject) -> None
     for _ in range(data.draw(st.integers(0, 3))):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     check(bytes(raw[: data.draw(st.integers(0, len(raw)))]))
+
+
+def part_with(links: object, *, type_first: bool = True) -> bytes:
+    head = {"seq": 4, "mono": 9.0, "wall": 10.0, "name": "gpu", "s": 30, "links": links}
+    line = {"t": "part", **head} if type_first else {**head, "t": "part"}
+    return json.dumps(line, separators=(",", ":")).encode()
+
+
+def test_lists_of_links_are_the_same_on_every_way_and_read_once() -> None:
+    links = {"nvlink_state": [[1, 1], []], "nvlink_crc_errors": [[0, "hung"], []], "nvlink_speed": [[26.5, "evil"], []]}
+    first, again, other = parse(part_with(links)), parse(part_with(links)), parse(part_with(links, type_first=False))
+    assert isinstance(first, wire.Part)
+    assert isinstance(again, wire.Part)
+    assert first == again == other
+    assert type(first) is wire.Part
+    assert first.links is again.links
+    assert first.links == {**links, "nvlink_speed": [[26.5, "error"], []]}
+
+
+@pytest.mark.parametrize("type_first", [True, False])
+@pytest.mark.parametrize(
+    "links",
+    [
+        {"nvlink_state": [[1]] * (MAX_GPUS + 1)}, {"nvlink_state": [[1] * 65]}, {"a\x1b[2J": [[1]]},
+        {"nvlink_crc_errors": [[2**64]]}, {"nvlink_crc_errors": [[-(2**63) - 1]]}, {"nvlink_state": [1]}, [[1]], None,
+        {"nvlink_state": [[[1]]]}, {str(number): [] for number in range(600)},
+    ],
+)  # fmt: skip
+def test_lists_of_links_that_are_none_are_refused_on_every_way(links: object, type_first: bool) -> None:
+    for _ in range(2):
+        with pytest.raises(ParseError):
+            parse(part_with(links, type_first=type_first))
