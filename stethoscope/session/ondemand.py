@@ -115,6 +115,9 @@ class OnDemandRuns:
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._turns: dict[str, asyncio.Lock] = {}
         self.results: dict[Key, Result] = {}
+        self._size = 0
+        self._stuck: dict[tuple[str, str], Result] = {}
+        """By node and tool, what did not end there."""
         self.batches: list[Batch] = []
         """Those that are running."""
 
@@ -170,23 +173,30 @@ class OnDemandRuns:
 
     def _keep(self, result: Result) -> None:
         """Keep a result in place of the one before, and let the oldest go where all are too large together."""
-        self.results.pop(result.key, None)
+        if result.key in self.results and result.status in (Status.REFUSED, Status.NOT_RUN):
+            # What did not run says nothing that is newer than what did.
+            return
+        before = self.results.pop(result.key, None)
+        self._size += result.size - (before.size if before is not None else 0)
         self.results[result.key] = result
-        size = sum(one.size for one in self.results.values())
-        while size > KEPT and len(self.results) > 1:
+        while self._size > KEPT and len(self.results) > 1:
             oldest = next(iter(self.results))
-            size -= self.results.pop(oldest).size
+            self._size -= self.results.pop(oldest).size
+        there = (result.aim.node, self.probes[result.probe].tool)
+        if result.status is Status.STUCK:
+            self._stuck[there] = result
+        elif there in self._stuck and self._stuck[there].key == result.key:
+            del self._stuck[there]
 
     def _refusal(self, snapshot: FleetSnapshot, probe: OnDemand, aim: Aim) -> Refusal | None:
         if self.why_not:
             return Refusal(self.why_not)
         refused = refusal(snapshot, probe, aim)
         if refused is None:
-            for (node, name, _), result in self.results.items():
-                stuck = result.status is Status.STUCK and snapshot.wall - result.at < STUCK_S
-                if stuck and node == aim.node and self.probes[name].tool == probe.tool:
-                    words = f"the last {probe.tool} is stuck there since {hms(result.at - result.seconds)} UTC"
-                    return Refusal(words, can_force=True)
+            stuck = self._stuck.get((aim.node, probe.tool))
+            if stuck is not None and snapshot.wall - stuck.at < STUCK_S:
+                words = f"the last {probe.tool} is stuck there since {hms(stuck.at - stuck.seconds)} UTC"
+                return Refusal(words, can_force=True)
         return refused
 
     async def close(self) -> None:

@@ -58,11 +58,17 @@ async def gone(pid: int) -> None:
 
 
 def here(
-    tmp_path: Path, shell: str, probe: str, *arguments: str, limit_s: float = 10
+    tmp_path: Path,
+    shell: str,
+    probe: str,
+    *arguments: str,
+    limit_s: float = 20,
+    may_sudo: bool = False,
+    is_waited_for: bool = True,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a script from a shell, with its input open to its end."""
+    """Run a script from a shell, with its input open to its end or, where it is not waited for, closed at once."""
     with subprocess.Popen(
-        [shell, "-c", ondemand.command(probe, limit_s, arguments, sudo=False)],
+        [shell, "-c", ondemand.command(probe, limit_s, arguments, sudo=may_sudo)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -75,6 +81,8 @@ def here(
         assert child.stderr is not None
         child.stdin.write(ondemand.script(probe))
         child.stdin.flush()
+        if not is_waited_for:
+            child.stdin.close()
         status = child.wait(30)
         return subprocess.CompletedProcess(child.args, status, child.stdout.read(), child.stderr.read())
 
@@ -124,7 +132,7 @@ def test_no_other_id_and_no_other_limit(probe: str, limit_s: float) -> None:
         ondemand.command(probe, limit_s, [], sudo=False)
 
 
-@pytest.mark.parametrize("shell", ["sh", "dash", "bash", "tcsh", "fish"])
+@pytest.mark.parametrize("shell", ["sh", "dash", "bash", "csh", "tcsh", "fish", "mksh", "ksh"])
 def test_every_login_shell_takes_the_command_line(tmp_path: Path, shell: str) -> None:
     tool(tmp_path / "bin", "mlxlink", 'echo "got $*"; cat; exit 3')
     done = here(tmp_path, needs.tool(shell), "mlxlink", "mlx5_3", "1")
@@ -133,6 +141,25 @@ def test_every_login_shell_takes_the_command_line(tmp_path: Path, shell: str) ->
     )
     assert done.stderr == "stethoscope-probe: $ mlxlink -d mlx5_3 -p 1 -m -c\n"
     assert done.returncode == 3
+
+
+@pytest.mark.parametrize("sh", ["dash", "bash", "mksh", "ksh", "busybox"])
+def test_every_sh_runs_the_script_and_ends_it_with_its_input(tmp_path: Path, sh: str) -> None:
+    programs = tmp_path / "bin"
+    tool(programs, "smartctl", f'echo "got $*"; echo complaint >&2; [ ! -e {tmp_path}/slow ] || sleep 30; exit 4')
+    not_root(programs)
+    sudo(programs)
+    (programs / "sh").symlink_to(needs.tool(sh))
+    done = here(tmp_path, "/bin/sh", "smartctl", "nvme0n1", may_sudo=True)
+    assert (done.returncode, done.stdout) == (
+        4,
+        "stethoscope-probe: $ sudo -n smartctl -j -a /dev/nvme0n1\ngot -j -a /dev/nvme0n1\n\n"
+        "stethoscope-probe: exit 4\n",
+    )
+    (tmp_path / "slow").touch()
+    began = time.monotonic()
+    here(tmp_path, "/bin/sh", "smartctl", "nvme0n1", may_sudo=True, is_waited_for=False)
+    assert time.monotonic() - began < 10
 
 
 def test_a_tool_that_reads_its_input_does_not_swallow_the_script(tmp_path: Path) -> None:

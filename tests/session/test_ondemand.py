@@ -149,6 +149,12 @@ async def test_no_second_tool_beside_one_that_is_stuck() -> None:
     assert [step.refusal for step in runs.preview("ibstat", ["gpu-001"]).steps] == [None]
     await finished(runs.start(runs.preview("nvidia_smi_topo", ["gpu-001"])))
     assert len(source.asked) == 1
+    # To ask for the same again neither forgets that it is stuck nor what it said.
+    (again,) = await finished(runs.start(runs.preview("nvidia_smi_q", ["gpu-001/gpu/3"])))
+    assert again.status is Status.REFUSED
+    assert runs.results[result.key] is result
+    await finished(runs.start(runs.preview("nvidia_smi_q", ["gpu-001/gpu/3"])))
+    assert len(source.asked) == 1
 
 
 async def test_a_node_that_breaks_costs_itself() -> None:
