@@ -28,7 +28,8 @@ _TELLS: tuple[tuple[str, str], ...] = (
     (r"Keine Berechtigung|Permission non accordée|Permiso denegado|权限不够|許可がありません", "permission"),
     (r"Datei oder Verzeichnis nicht gefunden|Aucun fichier ou dossier|No existe el (?:fichero|archivo)"
      r"|没有那个文件或目录|そのようなファイルやディレクトリはありません", "no_device"),
-    (r"Connection timed out|[Tt]imed out|Connection refused|Unable to establish|Unable to connect", "no_answer"),
+    (r"Connection timed out|[Tt]imed out|Connection refused|Unable to establish|Unable to connect"
+     r"|Device is in (?:STANDBY|SLEEP)", "no_answer"),
     (r"Operation not supported|not supported by|Function not implemented", "no_device"),
     (r"is not a valid field to query|unrecogni[sz]ed option|[Ii]nvalid option|[Uu]nknown option"
      r"|[Ii]nvalid combination|ERROR: Option|Please run 'nvidia-smi -h'"

@@ -7,6 +7,7 @@ behind a value is what the module allows; a value at or beyond it is a warning.
 from __future__ import annotations
 
 import re
+from itertools import islice
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,7 @@ _WORDS = {"state", "physical_state", "speed", "width", "fec", "loopback_mode", "
 _SILENT = {"enabled_link_speed", "supported_cable_speed", "amber_version", "mft_version", "tool_information"}
 _DARK_DB = 3.0
 """A lane that receives half the light of its neighbours in the same module is not like them."""
-_LANES = 16
+_LANES, _PORTS = 16, 2048
 _JSON = re.compile(r"^[ \t]{0,40}\{", re.MULTILINE)
 _LONGEST = 600
 _DEVICE = re.compile(
@@ -64,10 +65,12 @@ _NO_ERRORS = 1e-250
 def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  the shell's word
     """Return every value of the port; of several ports in one text each at the device that a line above it names, or
     at `port/N`. Raises ToolError for an output without a value."""
-    ports = _from_json(text, exit, err) if _JSON.search(text) else list(_from_text(text))
+    ports = _from_json(text, exit, err) if _JSON.search(text) else list(islice(_from_text(text), _PORTS + 1))
     items: list[Item] = []
     remarks: list[str] = []
     unknown: dict[str, None] = {}
+    if len(ports) > _PORTS:
+        raise ToolError("not_this_tool", f"no text of mlxlink holds more than {_PORTS:,} ports")
     for number, (device, pairs) in enumerate(ports):
         found: list[Item] = []
         for label, said in pairs:

@@ -79,7 +79,7 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
     if header is None:
         raise without_values(text, exit=exit, err=err, tool="nvidia-smi --query")
     columns: list[tuple[str, str]] = []
-    rows: dict[str, list[Item]] = {}
+    rows: dict[str, tuple[list[tuple[str, str]], dict[str, str]]] = {}
     remarks: list[str] = []
     seen: Counter[str] = Counter()
     for position, line in enumerate(lines[header:]):
@@ -102,10 +102,11 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
         if seen[where] > 1 and listed:
             where = f"{where}/{seen[where]}"
         # Asked again and again, a GPU is as its last row says.
-        rows[where] = [Item(where, *_cell(name, unit, row[name])) for name, unit in columns]
+        rows[where] = columns, row
         if len(rows) > _ROWS:
             raise ToolError("not_this_tool", f"nvidia-smi --query prints no more than {_ROWS:,} rows")
-    return Report(TOOL, tuple(item for items in rows.values() for item in items), tuple(remarks))
+    items = [Item(where, *_cell(name, unit, row[name])) for where, (of, row) in rows.items() for name, unit in of]
+    return Report(TOOL, tuple(items), tuple(remarks))
 
 
 def _columns(line: str) -> list[tuple[str, str]]:

@@ -11,6 +11,7 @@ from stethoscope.model.metric import Missing, Reason
 from stethoscope.model.report import Item, Report, ToolError, Value
 from stethoscope.parse.tools import values
 from stethoscope.parse.tools.documents import documents
+from stethoscope.parse.tools.drive_text import nvme_documents
 from stethoscope.parse.tools.errors import without_values
 from stethoscope.text import clean
 
@@ -64,6 +65,8 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
 def _documents(text: str) -> list[tuple[str, dict[str, Any]]]:
     """Return the documents with the drive that a line before each names."""
     read = documents(text)
+    if not read.found and (printed := nvme_documents(text)):
+        return printed
     if not read.found and "{" in text:
         raise ToolError("truncated" if read.cut else "not_this_tool", "this is not the JSON that nvme prints")
     named: list[tuple[str, dict[str, Any]]] = []

@@ -1,4 +1,7 @@
-"""`smartctl -j` with `-a` or `-x`, version 7 and later: health of NVMe, ATA and SCSI disks, also behind a RAID."""
+"""`smartctl -j` with `-a` or `-x`, version 7 and later: health of NVMe, ATA and SCSI disks, also behind a RAID.
+
+Without -j its text is read as far as the JSON has the same (drive_text).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from stethoscope.model.report import Item, Report, ToolError
 from stethoscope.parse.tools.documents import documents
+from stethoscope.parse.tools.drive_text import smartctl_documents
 from stethoscope.parse.tools.errors import without_values
 from stethoscope.text import clean
 
@@ -129,6 +133,8 @@ def _documents(text: str, exit: int, err: str) -> list[dict[str, Any]]:  # noqa:
         return [document for document in known if "devices" not in document]
     if read.cut and _KEYS.search(text):
         raise ToolError("truncated", "the output of smartctl ends in its middle")
+    if printed := smartctl_documents(text):
+        return printed
     if read.found:
         raise ToolError("not_this_tool", "this JSON is not what smartctl prints")
     raise without_values(text, exit=exit, err=err, tool=TOOL)

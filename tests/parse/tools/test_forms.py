@@ -389,3 +389,57 @@ def test_what_ends_before_its_first_value_is_cut_off(name: str, text: str) -> No
     with pytest.raises(ToolError) as error:
         import_module(f"stethoscope.parse.tools.{name}").read(text)
     assert error.value.reason == "truncated"
+
+
+def test_a_disk_without_json_is_read_whatever_groups_its_digits() -> None:
+    for group in (",", ".", "\u202f", "’"):
+        report = smartctl.read(
+            "n1:~# smartctl -a /dev/nvme3\nsmartctl 7.4 2023-08-01 r5530 [x86_64-linux] (local build)\n\n"
+            "=== START OF INFORMATION SECTION ===\nModel Number:                       MAKER 4T\n"
+            "=== START OF SMART DATA SECTION ===\nSMART overall-health self-assessment test result: FAILED!\n"
+            "Critical Warning:                   0x04\nTemperature:                        41 Celsius\n"
+            "Available Spare:                    98%\n"
+            f"Data Units Read:                    12{group}345{group}678 [6,32 TB]\n"
+            "Media and Data Integrity Errors:    17\nTemperature Sensor 2:               52 Celsius\n"
+        )
+        values = {item.name: (item.where, item.value, item.level) for item in report.items}
+        assert values == {
+            "model": ("nvme3", "MAKER 4T", ""),
+            "smart_passed": ("nvme3", 0, "critical"),
+            "nvme_critical_warning": ("nvme3", 4, "critical"),
+            "temperature": ("nvme3", 41, ""),
+            "nvme_available_spare": ("nvme3", 98, ""),
+            "data_units_read": ("nvme3", 12345678, ""),
+            "nvme_media_errors": ("nvme3", 17, ""),
+            "temperature_sensor_1": ("nvme3", 52, ""),
+        }
+
+
+def test_attributes_of_a_disk_without_json() -> None:
+    report = smartctl.read(
+        "=== START OF READ SMART DATA SECTION ===\nSMART overall-health self-assessment test result: PASSED\n"
+        "  5 Reallocated_Sector_Ct   0x0033   100   100   010    Pre-fail  Always       -       24\n"
+        "  9 Power_On_Hours          0x0032   090   090   000    Old_age   Always       -       8123 (7 1 0)\n"
+        "197 Current_Pending_Sector  -O--CK   001   001   010    NOW  3\n"
+        "194 Temperature_Celsius     -O---K   064   055   000    -    36 (Min/Max 20/45)\n"
+    )
+    values = {item.name: (item.value, item.level) for item in report.items}
+    assert values["smart_reallocated_sectors"] == (24, "")
+    assert values["smart_power_on_hours"] == (8123, "")
+    assert values["smart_pending_sectors"] == (3, "critical")
+    assert values["temperature"] == (36, "")
+
+
+def test_an_nvme_log_without_json_is_read() -> None:
+    report = nvme.read(
+        "Smart Log for NVME device:nvme2n1 namespace-id:ffffffff\ncritical_warning                    : 0x1\n"
+        "temperature                         : 104°F (313 K)\navailable_spare                     : 9%\n"
+        "available_spare_threshold           : 10%\nData Units Written                  : 1,234,567 (632.10 GB)\n"
+        "Temperature Sensor 1           : 38 C\n"
+    )
+    values = {item.name: (item.where, item.value, item.level) for item in report.items}
+    assert values["nvme_critical_warning"] == ("nvme2n1", 1, "critical")
+    assert values["nvme_temperature"] == ("nvme2n1", 40, "")
+    assert values["nvme_available_spare"] == ("nvme2n1", 9, "critical")
+    assert values["nvme_data_units_written"] == ("nvme2n1", 1234567, "")
+    assert values["temperature_sensor_1"] == ("nvme2n1", 38, "")
