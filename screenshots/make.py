@@ -28,6 +28,7 @@ PICTURES: tuple[tuple[str, tuple[int, int], tuple[str, ...]], ...] = (
     ("fleet", (160, 45), ("right",) * 12),
     ("fleet-80x24", (80, 24), ()),
     ("node", (120, 45), ("enter",)),
+    ("drift", (120, 40), ("D",)),
     ("help", (100, 48), ("question_mark",)),
     ("find", (100, 30), ("ctrl+p", *"gpu-01")),
 )

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from stethoscope.ui.look import Look
 from tests.builders import DEVICES, fleet
 from tests.ui.scenes import hostile, sick, troubled
 from tests.ui.test_console import app_on, ready
+from tests.ui.test_drift_screen import OLD, POWER, drifted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -59,5 +61,11 @@ def test_a_node_looks_as_it_did(
     snap_compare: Any, scene: str, size: tuple[int, int], keys: tuple[str, ...], ascii_only: bool
 ) -> None:
     made = {"still": lambda: fleet(8, name="prod-a", devices=DEVICES), "sick": sick, "hostile": hostile}[scene]()
-    app = app_on(made, ascii_only=ascii_only)
+    app = app_on(made, Look(ascii_only=ascii_only))
     assert snap_compare(app, terminal_size=size, run_before=pressing("enter", *keys))
+
+
+@pytest.mark.parametrize("size", [pytest.param((80, 24), id="narrow"), pytest.param((120, 40), id="wide")])
+def test_drift_looks_as_it_did(snap_compare: Any, size: tuple[int, int]) -> None:
+    snapshot = drifted(gpu_003=OLD, gpu_007=OLD, gpu_005=POWER)
+    assert snap_compare(app_on(snapshot), terminal_size=size, run_before=pressing("D", "down"))
