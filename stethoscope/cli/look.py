@@ -18,8 +18,11 @@ def look_options(function: Callable[..., int]) -> Callable[..., int]:
     import functools
 
     @functools.wraps(function)
-    def called(*args: Any, ascii_only: bool, metric: str | None, bell: bool, title: bool, **kwargs: Any) -> int:
-        return function(*args, look=Look(ascii_only=ascii_only, metric=metric, bell=bell, title=title), **kwargs)
+    def called(
+        *args: Any, ascii_only: bool, metric: str | None, bell: bool, title: bool, mouse: bool, **kwargs: Any
+    ) -> int:
+        look = Look(ascii_only=ascii_only, metric=metric, bell=bell, title=title, mouse=mouse)
+        return function(*args, look=look, **kwargs)
 
     options = (
         click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters alone."),
@@ -29,6 +32,9 @@ def look_options(function: Callable[..., int]) -> Callable[..., int]:
         click.option("--bell/--no-bell", default=True, show_default=True, help="Ring when a P0 is found."),
         click.option(
             "--title/--no-title", default=True, show_default=True, help="Say in the terminal's title what was found."
+        ),
+        click.option(
+            "--mouse/--no-mouse", default=True, show_default=True, help="Take clicks and the wheel; shift marks text."
         ),
     )
     for option in reversed(options):

@@ -14,6 +14,7 @@ from stethoscope.clock import SystemClock, hms
 from stethoscope.errors import InternalError, StethoscopeError, UsageError, did_you_mean
 from stethoscope.text import clean
 from stethoscope.ui.bindings import bindings_of, works
+from stethoscope.ui.driver import QuietDriver
 from stethoscope.ui.heard import Heard
 from stethoscope.ui.keys import EVERYWHERE
 from stethoscope.ui.look import Look
@@ -64,7 +65,7 @@ class StethoscopeApp(App[None]):
     ) -> None:
         """Open the session by `open_session` after the first picture, and look as `look` says. With `keeps`
         what is chosen is kept for the next time; `fresh` does not begin with what was kept."""
-        super().__init__(ansi_color=True)
+        super().__init__(driver_class=QuietDriver, ansi_color=True)
         self.register_theme(THEME)
         self.set_reactive(App.theme, THEME.name)
         self.title = title

@@ -16,3 +16,5 @@ class Look:
     """Ring the terminal's bell when a P0 is found."""
     title: bool = True
     """Say in the terminal's title what was found."""
+    mouse: bool = True
+    """Take clicks and the wheel; the terminal's own marking of text then needs the shift key."""

@@ -58,7 +58,7 @@ async def _run(open_session: OpenSession, title: str, look: Look, keeps: bool, f
     app = StethoscopeApp(open_session, title, look, keeps=keeps, fresh=fresh)
     try:
         # Without the mouse, what is on the screen can be marked and copied as everywhere else in the terminal.
-        await app.run_async(mouse=False)
+        await app.run_async(mouse=look.mouse)
     finally:
         await app.close()
     if app.failure is not None:
