@@ -11,11 +11,14 @@ from stethoscope.model.metric import Scope
 from stethoscope.ui.present.block_places import Zoom
 from stethoscope.ui.present.grid import Target
 from stethoscope.ui.present.spans import plain
+from stethoscope.ui.widgets.blocks import BlocksView
 from stethoscope.ui.widgets.rows import Lines
 from tests.builders import fleet
 from tests.ui.blocks_console import BlocksApp
 from tests.ui.scenes import troubled
 from tests.ui.terminal import ROOT, Terminal
+from tests.ui.test_console import app_on, line
+from tests.ui.test_console import ready as console_ready
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot
@@ -250,6 +253,46 @@ async def test_the_current_cell_is_that_of_the_metric() -> None:
         await pilot.press("right", "right", "right")
         assert app.view.current == ("gpu-001", Target(Scope.PORT, 2))
         assert said(app).startswith(" gpu-001/ib/mlx5_2")
+
+
+# ---- in the console
+
+
+async def test_the_console_shows_the_map_and_its_keys_work_there() -> None:
+    async with app_on(troubled(2000)).run_test(size=(200, 60)) as pilot:
+        app = await console_ready(pilot)
+        while app.fleet_screen.chosen.density != "blocks":
+            await pilot.press("d")
+        await pilot.pause()
+        view = app.fleet_screen.view
+        assert isinstance(view, BlocksView)
+        app.pull()
+        await pilot.pause()
+        assert view.zoom is Zoom.GPU
+        assert view.line_count() <= view.size.height
+        assert line(app, "headline").startswith(" a GPU is half a character")
+        assert "by name" in line(app, "legend")
+        await pilot.press("n", "n")
+        assert line(app, "cursor").startswith(" ▀ upper gpu-007")
+        await pilot.press("x", "j", "x")
+        assert app.fleet_screen.selected() == ["gpu-007", "gpu-008"]
+        assert "2 selected" in line(app, "legend")
+        await pilot.press("Z")
+        assert view.zoom is Zoom.NODE
+        await pilot.press("z", "z")
+        assert view.zoom is Zoom.NAME
+        await pilot.press("enter")
+        await pilot.pause(0.1)
+        app.pull()
+        await pilot.pause()
+        assert line(app, "top").startswith(" · gpu-008")
+        await pilot.press("escape")
+        await pilot.pause(0.1)
+        await pilot.press("d")
+        assert not isinstance(app.fleet_screen.view, BlocksView)
+        assert line(app, "cursor").startswith(" gpu-008")
+        await pilot.press("z")
+        assert not isinstance(app.fleet_screen.view, BlocksView)
 
 
 # ---- what reaches the terminal
