@@ -10,7 +10,8 @@ from typing import Any
 
 from stethoscope.parse.tools import values
 
-_COUNT = re.compile(r"\d{1,3}(?:[,.'’ \u00a0\u202f]\d{3}){1,9}(?!\d)|\d{1,20}")
+_COUNT = re.compile(r"\d{1,3}(?:[,.'’ \u00a0\u202f\ufffd]\d{3}){1,9}(?!\d)|\d{1,20}(?![^\w\s%.,]?\d)")
+"""With U+FFFD, which is what becomes of a space of another character set; of half a number there is none."""
 _IDENTITY = {"model number": "model_name", "device model": "model_name", "product": "model_name",
              "serial number": "serial_number", "firmware version": "firmware_version",
              "revision": "firmware_version"}  # fmt: skip
@@ -46,9 +47,14 @@ _NVME = {
 """Labels of `nvme smart-log` that the JSON has other names for."""
 
 
+def is_smartctl(text: str) -> bool:
+    """Return whether `text` has a line that every output of smartctl without JSON begins with."""
+    return _HEAD.search(text) is not None
+
+
 def smartctl_documents(text: str) -> list[dict[str, Any]]:
     """Return a document for each disk of which `text` says something, as `smartctl -j` has them."""
-    if _HEAD.search(text) is None:
+    if not is_smartctl(text):
         return []
     found: list[dict[str, Any]] = []
     device = ""

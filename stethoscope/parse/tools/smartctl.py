@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from stethoscope.model.report import Item, Report, ToolError
 from stethoscope.parse.tools.documents import documents
-from stethoscope.parse.tools.drive_text import smartctl_documents
+from stethoscope.parse.tools.drive_text import is_smartctl, smartctl_documents
 from stethoscope.parse.tools.errors import without_values
 from stethoscope.text import clean
 
@@ -137,7 +137,10 @@ def _documents(text: str, exit: int, err: str) -> list[dict[str, Any]]:  # noqa:
         return printed
     if read.found:
         raise ToolError("not_this_tool", "this JSON is not what smartctl prints")
-    raise without_values(text, exit=exit, err=err, tool=TOOL)
+    error = without_values(text, exit=exit, err=err, tool=TOOL)
+    if error.reason == "not_this_tool" and is_smartctl(text):
+        raise ToolError("empty", "smartctl printed no values")
+    raise error
 
 
 def _nothing(remarks: tuple[str, ...], document: dict[str, Any], exit: int, err: str) -> ToolError:  # noqa: A002

@@ -392,7 +392,7 @@ def test_what_ends_before_its_first_value_is_cut_off(name: str, text: str) -> No
 
 
 def test_a_disk_without_json_is_read_whatever_groups_its_digits() -> None:
-    for group in (",", ".", "\u202f", "’"):
+    for group in (",", ".", "\u202f", "’", "\ufffd"):
         report = smartctl.read(
             "n1:~# smartctl -a /dev/nvme3\nsmartctl 7.4 2023-08-01 r5530 [x86_64-linux] (local build)\n\n"
             "=== START OF INFORMATION SECTION ===\nModel Number:                       MAKER 4T\n"
