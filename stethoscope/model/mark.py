@@ -1,4 +1,5 @@
-"""A mark: the totals of all counters at one moment, and what was counted since then."""
+"""A mark: the totals of all counters and the values of what can be shown of a fleet at one moment, and what was counted
+since then."""
 
 from __future__ import annotations
 
@@ -6,8 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from stethoscope.model.fleet import Codes, Totals
-from stethoscope.model.metric import Missing, Reason, Scope
+from stethoscope.model.metric import Kind, Missing, Reason, Scope
 from stethoscope.model.rows import first_row, identities
 
 if TYPE_CHECKING:
@@ -35,6 +39,18 @@ class MarkedTotals:
     reasons: Codes
 
 
+@dataclass(frozen=True, slots=True)
+class MarkedValues:
+    """What the metrics of one scope that do not count were: `values[metric, row]`, NaN where there was no value."""
+
+    metrics: tuple[str, ...]
+    values: npt.NDArray[np.float32]
+
+
+_KEPT_SCOPES = (Scope.NODE, Scope.GPU, Scope.PORT)
+"""Those that the screen of the fleet shows; values of thousands of links would make a mark of tens of megabytes."""
+
+
 @dataclass(slots=True)
 class Mark:
     """The totals of a fleet at one moment."""
@@ -45,6 +61,8 @@ class Mark:
     nodes: Mapping[str, MarkedNode]
     """Those that had sent something."""
     totals: Mapping[Scope, MarkedTotals]
+    values: Mapping[Scope, MarkedValues] = field(default_factory=dict)
+    """Of what does not count and can be chosen for the fleet; empty in a mark of an earlier version."""
     _found: int = 0
     """Index of the node that was asked for last: a screen asks for one after the other."""
 
@@ -62,7 +80,8 @@ class Mark:
             for scope, table in snapshot.tables.items()
             if table.counters
         }
-        return cls(snapshot.fleet, snapshot.wall, nodes, totals)
+        values = {scope: _values(snapshot, scope) for scope in _KEPT_SCOPES}
+        return cls(snapshot.fleet, snapshot.wall, nodes, totals, values)
 
     def since(self, snapshot: FleetSnapshot, scope: Scope, metric: str, row: int) -> int | Missing:
         """Return what the counter `metric` of `row` counted since the mark, or why that is not known.
@@ -121,3 +140,11 @@ class Mark:
                 self._found = index
                 return node
         return None
+
+
+def _values(snapshot: FleetSnapshot, scope: Scope) -> MarkedValues:
+    table, known = snapshot.tables[scope], snapshot.catalogue
+    names = tuple(name for name in table.metrics if known[name].fleet and known[name].kind in (Kind.GAUGE, Kind.STATE))
+    columns = [table.index[name] for name in names]
+    present = table.reasons[columns] == Reason.PRESENT
+    return MarkedValues(names, np.where(present, table.values[columns], np.nan).astype(np.float32))

@@ -16,7 +16,7 @@ import numpy as np
 import zstandard
 
 from stethoscope.errors import DataError
-from stethoscope.model.mark import Mark, MarkedNode, MarkedTotals
+from stethoscope.model.mark import Mark, MarkedNode, MarkedTotals, MarkedValues
 from stethoscope.model.metric import Scope  # noqa: TC001  msgspec reads it from the annotations
 from stethoscope.paths import state_dir, write_private
 
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
     from stethoscope.model.fleet import FleetSnapshot
 
-SCHEMA = "stethoscope.mark/1"
+SCHEMA = "stethoscope.mark/2"
+READ = ("stethoscope.mark/1", SCHEMA)
+"""What can be read: the first version has no values of what does not count."""
 _LARGEST = 256 * 2**20
 """Bytes of a mark of 10,000 nodes; a file that says it is larger is not one of ours."""
 
@@ -36,6 +38,13 @@ class _Totals(msgspec.Struct):
     totals: bytes
     """Little-endian uint64, counter by counter."""
     reasons: bytes
+
+
+class _Values(msgspec.Struct):
+    metrics: tuple[str, ...]
+    rows: int
+    values: bytes
+    """Little-endian float32, metric by metric; NaN where there was none."""
 
 
 class _Node(msgspec.Struct):
@@ -50,6 +59,7 @@ class _File(msgspec.Struct):
     wall: float
     nodes: dict[str, _Node]
     totals: dict[Scope, _Totals]
+    values: dict[Scope, _Values] = {}
 
 
 class MarkFile:
@@ -74,7 +84,7 @@ class MarkFile:
         try:
             raw = zstandard.ZstdDecompressor().decompress(packed, max_output_size=_LARGEST)
             file = msgspec.msgpack.decode(raw, type=_File)
-            if file.schema != SCHEMA or file.fleet != self._fleet:
+            if file.schema not in READ or file.fleet != self._fleet:
                 raise ValueError(f"it is a {file.schema[:40]} of another kind or fleet")
             return _mark(file)
         except (zstandard.ZstdError, msgspec.MsgspecError, ValueError) as error:
@@ -95,6 +105,14 @@ class MarkFile:
                     np.ascontiguousarray(table.reasons).tobytes(),
                 )
                 for scope, table in mark.totals.items()
+            },
+            {
+                scope: _Values(
+                    kept.metrics,
+                    kept.values.shape[1],
+                    np.ascontiguousarray(kept.values, dtype="<f4").tobytes(),
+                )
+                for scope, kept in mark.values.items()
             },
         )
         try:
@@ -119,13 +137,23 @@ def _mark(file: _File) -> Mark:
             np.frombuffer(table.totals, "<u8").reshape(shape).astype(np.uint64),
             np.frombuffer(table.reasons, np.uint8).reshape(shape),
         )
+    values = {
+        scope: MarkedValues(
+            kept.metrics,
+            np.frombuffer(kept.values, "<f4").reshape((len(kept.metrics), kept.rows)).astype(np.float32),
+        )
+        for scope, kept in file.values.items()
+    }
+    sizes = [{scope: table.totals.shape[1] for scope, table in totals.items()}]
+    sizes.append({scope: kept.values.shape[1] for scope, kept in values.items()})
     for name, node in file.nodes.items():
         for scope, devices in node.devices.items():
             first = node.first.get(scope, -1)
-            if scope in totals and devices and not 0 <= first <= totals[scope].totals.shape[1] - len(devices):
+            rows = min((size[scope] for size in sizes if scope in size), default=None)
+            if rows is not None and devices and not 0 <= first <= rows - len(devices):
                 raise ValueError(f"the rows of {name} are outside of the table")
     nodes = {name: MarkedNode(node.boot_id, node.first, node.devices) for name, node in file.nodes.items()}
-    return Mark(file.fleet, file.wall, nodes, totals)
+    return Mark(file.fleet, file.wall, nodes, totals, values)
 
 
 class MarkKeeper:

@@ -120,3 +120,22 @@ def test_without_a_file_nothing_is_written(tmp_path: Path, monkeypatch: pytest.M
     keeper.clear()
     assert keeper.mark is None
     assert list(tmp_path.iterdir()) == []
+
+
+def test_values_of_what_does_not_count_are_kept_and_older_files_are_read_without(tmp_path: Path) -> None:
+    file = MarkFile("test", tmp_path)
+    mark = Mark.of(fleet(2, set={("gpu-002/gpu/1", "gpu_temp"): 71.5, ("gpu-001/gpu/0", "gpu_temp"): Reason.HUNG}))
+    file.write(mark)
+    kept = file.read()
+    assert kept is not None
+    temperatures = kept.values[Scope.GPU].values[kept.values[Scope.GPU].metrics.index("gpu_temp")]
+    assert temperatures[9] == 71.5
+    assert temperatures[0] != temperatures[0], "it was missing"
+    old = msgspec.msgpack.decode(zstandard.decompress(file.path.read_bytes()))
+    old["schema"] = "stethoscope.mark/1"
+    del old["values"]
+    file.path.write_bytes(zstandard.compress(msgspec.msgpack.encode(old)))
+    first = file.read()
+    assert first is not None
+    assert first.values == {}
+    assert since(first, counted(142)) == 142
