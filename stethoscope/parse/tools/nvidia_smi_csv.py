@@ -111,6 +111,8 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
 
 def _columns(line: str) -> list[tuple[str, str]]:
     """Return names and units of a header row, nothing for another line."""
+    if not line.lstrip("\ufeff ")[:1].isalpha():
+        return []
     matches = [_COLUMN.fullmatch(part.strip()) for part in line.split(",")]
     found = [(match[1], match[2] or "") for match in matches if match is not None]
     if len(found) != len(matches) or len({name for name, _ in found}) < len(found):
