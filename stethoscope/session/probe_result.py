@@ -81,7 +81,7 @@ class Result:
         """Return about how many characters are kept of it."""
         return sum(len(section.text) + len(section.err) for section in self.sections) + 100 * len(self.items)
 
-    @property
+    @cached_property
     def items(self) -> tuple[Item, ...]:
         """Return all values that were read, each once, what the tool itself calls wrong first."""
         found = dict.fromkeys(item for section in self.sections if section.report for item in section.report.items)

@@ -335,6 +335,22 @@ async def test_a_single_result_says_why_there_is_nothing() -> None:
     ]
 
 
+async def test_a_flood_of_lines_is_shown_in_part_and_saved_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stethoscope.ui.screens.probe.MOST_LINES", 3)
+    long = "x" * 100_000
+    console = Console(fleet(2), lambda *_: Answer(0, framed(("ibstat", f"{long}\n1\n2\n3\n4", 0)), ""))
+    async with console.app.run_test(size=(80, 24)) as pilot:
+        app = await on_node(pilot)
+        await pilot.press("o")
+        await choose(pilot, "ibstat")
+        await until(pilot, ProbePreviewScreen)
+        await pilot.press("enter")
+        await until(pilot, ProbeResultScreen, lambda: bool(app.screen.results))  # type: ignore[attr-defined]
+        assert text(app).splitlines()[-3:] == ["   1", "   2", "   and 2 more lines, which w saves"]
+        saved = app.screen.text().splitlines()  # type: ignore[attr-defined]
+        assert saved[-5:] == [f"   {long}", "   1", "   2", "   3", "   4"]
+
+
 async def test_what_was_not_run_took_no_time() -> None:
     runs, _ = runs_on(fleet(1))
     batch = runs.start(runs.preview("dcgm_diag_r1", ["gpu-001"]))

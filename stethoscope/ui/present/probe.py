@@ -36,6 +36,8 @@ _AIMED = {
 _LEVELS = {"critical": Level.CRITICAL, "warning": Level.WARNING}
 _NUMBERED = re.compile(r"/\d+$")
 _INDENT = 3
+_LONGEST = 4096
+"""Characters of a line that are looked at where the lines are counted too."""
 _NAME = 38
 
 
@@ -160,8 +162,9 @@ def value_words(item: Item) -> str:
     return f"{text} {item.unit}".rstrip()
 
 
-def result_rows(result: Result, cells: int, glyphs: Glyphs, *, raw: bool = True) -> list[Row]:
-    """Return a result: how it went, what is wrong first, then every value, then what the tool printed."""
+def result_rows(result: Result, cells: int, glyphs: Glyphs, *, raw: bool = True, most: int | None = None) -> list[Row]:
+    """Return a result: how it went, what is wrong first, then every value, then what the tool printed, of each command
+    `most` lines at the most."""
     is_fine = result.status is Status.OK
     tone = Tone.QUIET if is_fine else level_tone(Level.WARNING)
     sign = glyphs.level(Level.NORMAL if is_fine else Level.WARNING)
@@ -191,7 +194,7 @@ def result_rows(result: Result, cells: int, glyphs: Glyphs, *, raw: bool = True)
     rows += _value_rows([item for item in items if not item.level], result.aim.place, cells, glyphs)
     if raw:
         for section in result.sections:
-            rows += _raw_rows(section)
+            rows += _raw_rows(section, most)
     return rows
 
 
@@ -250,7 +253,7 @@ def _item_row(item: Item, cells: int, glyphs: Glyphs, *, with_where: bool = Fals
     return (Span(f" {sign} ", tone), Span(shown, Tone.QUIET), Span(f" {value_words(item)}", tone))
 
 
-def _raw_rows(section: Section) -> list[Row]:
+def _raw_rows(section: Section, most: int | None) -> list[Row]:
     ended = "" if section.exit in (0, None) else f"   exit {section.exit}"
     rows: list[Row] = [(), (Span(f" $ {section.command}", Tone.STRONG), Span(ended, level_tone(Level.WARNING)))]
     if section.unread:
@@ -261,7 +264,11 @@ def _raw_rows(section: Section) -> list[Row]:
         rows.append((Span(f"{' ' * _INDENT}not read: {names}{more}", Tone.MISSING),))
     for text, tone in ((section.text, Tone.PLAIN), (section.err, Tone.MISSING)):
         lines = text.strip("\n").split("\n") if text.strip() else []
-        rows += [(Span(f"{' ' * _INDENT}{line.expandtabs()}", tone),) for line in lines]
+        shown = lines if most is None else [line[:_LONGEST] for line in lines[:most]]
+        rows += [(Span(f"{' ' * _INDENT}{line.expandtabs()}", tone),) for line in shown]
+        if len(shown) < len(lines):
+            words = f"and {len(lines) - len(shown):,} more lines, which w saves"
+            rows.append((Span(f"{' ' * _INDENT}{words}", Tone.MISSING),))
     return rows
 
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from stethoscope.specs.probes import OnDemand
     from stethoscope.ui.app import StethoscopeApp
 
+MOST_LINES = 20_000
+"""Lines of one command that are shown: a node that prints a megabyte of line feeds does not hold the console up."""
 _RESULT, _PROBE, _BATCH = "result ", "probe ", "batch "
 
 
@@ -120,6 +122,11 @@ def _fits(runs: OnDemandRuns, probe: OnDemand, place: str) -> bool:
         return False
 
 
+def as_text(rows: Sequence[Row]) -> str:
+    """Return rows as they are copied and saved."""
+    return "\n".join(plain(row).rstrip() for row in rows) + "\n"
+
+
 class _RowsScreen(Screen[None]):
     """A title, rows that scroll, and the keys."""
 
@@ -173,7 +180,7 @@ class _RowsScreen(Screen[None]):
 
     def text(self) -> str:
         """Return everything that is shown, as text."""
-        return "\n".join(plain(row).rstrip() for row in self.rows(10_000)) + "\n"
+        return as_text(self.rows(10_000))
 
 
 class ProbePreviewScreen(_RowsScreen):
@@ -300,11 +307,18 @@ class ProbeResultScreen(_RowsScreen):
 
     def rows(self, cells: int) -> Sequence[Row]:
         """Return the results, one after the other, and how they went where there are many."""
+        return self._rows(cells, MOST_LINES)
+
+    def text(self) -> str:
+        """Return all results as text, whole."""
+        return as_text(self._rows(10_000, None))
+
+    def _rows(self, cells: int, most: int | None) -> list[Row]:
         glyphs, results = self._owner.glyphs, self.results
         many = self._batch is not None and len(self._batch.preview.steps) > 1
         rows: list[Row] = list(summary_rows(results, glyphs)) if many else []
         for result in results:
             if rows:
                 rows.append(())
-            rows += result_rows(result, cells, glyphs)
+            rows += result_rows(result, cells, glyphs, most=most)
         return rows
