@@ -31,7 +31,7 @@ from stethoscope.ui.screens.node import NodeScreen
 from tests.builders import DEVICES, MONO, WALL, catalogue, fleet
 from tests.ui.scenes import EVIL, hostile, sick, troubled
 from tests.ui.terminal import console
-from tests.ui.test_console import app_on, line, ready
+from tests.ui.test_console import app_on, line, ready, visible
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -484,3 +484,21 @@ def test_titles_of_a_narrow_table_have_short_words_and_no_holes(cells: int) -> N
     start = rows.index(next(row for row in rows if " GPUs " in row))
     table = rows[start + 2 : start + 14]
     assert not [row for row in table if "…" in row[:24]], table
+
+
+async def test_a_node_that_leaves_the_fleet_leaves_no_numbers_behind() -> None:
+    async with app_on(sick()).run_test(size=(80, 24)) as pilot:
+        app = await ready(pilot)
+        screen = await opened(app, pilot)
+        session = app.session
+        assert session is not None
+        rest = fleet(2, name="prod-a", devices=DEVICES)
+        session.now = rest  # type: ignore[attr-defined]
+        screen.show_snapshot(rest, MONO + 2, WALL + 2)
+        await pilot.pause()
+        assert line(app, "top") == " gpu-003  left the fleet"
+        assert "no longer among the nodes" in "\n".join(visible(app))
+        assert "°C" not in "\n".join(visible(app))
+        for key in ("down", "right", "enter", "a", "y", "Y", "w", "pagedown", "G", "o", "M", "s"):
+            await pilot.press(key)
+        await pilot.press("escape")

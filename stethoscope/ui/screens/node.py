@@ -118,10 +118,7 @@ class NodeScreen(Screen[None]):
         if snapshot is None:
             return
         if self._node_name not in snapshot.by_name:
-            self._view = self._page = None
-            self.query_one("#top", Lines).show(
-                [(Span(f" {self._node_name}", Tone.TITLE), Span("  left the fleet", Tone.QUIET))]
-            )
+            self._leave()
             return
         mono, wall = self._now
         session, widget = self._owner.session, self.query_one(RowsView)
@@ -145,6 +142,16 @@ class NodeScreen(Screen[None]):
         title = node_title(self._view, self.size.width, paused=self.paused, replay=state, worst=self._page.worst)
         self.query_one("#top", Lines).show([title])
         self._show()
+
+    def _leave(self) -> None:
+        """Say that the node is gone, and show none of its numbers as if they were of now."""
+        self._view = self._page = None
+        title = (Span(f" {self._node_name}", Tone.TITLE), Span("  left the fleet", Tone.QUIET))
+        self.query_one("#top", Lines).show([title])
+        words = "   it is no longer among the nodes that are watched; escape goes back"
+        self.query_one(RowsView).show([(Span(words, Tone.QUIET),)])
+        self.query_one("#about", Lines).show([()] * self._about_lines)
+        self.query_one("#rule-about", Lines).show([rule(self.size.width, self._owner.glyphs)])
 
     def _follow(self, page: Page) -> None:
         """Find the cursor again on a new page, and keep its line where it was on the screen."""

@@ -74,10 +74,13 @@ def shape(view: View, names: Sequence[str], *, counts: bool = False) -> Shape:
     longest = max((width(name) for name in names), default=1)
     wide = max(9, min(18, longest + 2))
     trend = _LEAST_TREND if view.past is not None else 0
-    wanted = ("mark", "peers") if view.mark is not None and counts else ("peers",)
-    # Narrower cells are worth it when everything fits then.
-    whole = trend + _BESIDE * len(wanted)
-    for title, cell, least in ((26, wide, whole), (26, 8, whole), (26, wide, 0), (22, 8, 0), (18, 7, 0)):
+    wanted = ("mark",) if view.mark is not None and counts else ()
+    if len(names) > 1 or len(view.snapshot.nodes) > 1:
+        wanted = (*wanted, "peers")
+    # Narrower cells are worth it when more stands beside them then.
+    beside_them = [trend + _BESIDE * count for count in range(len(wanted), 0, -1)]
+    forms = [(26, cell, least) for least in beside_them for cell in (wide, 8)]
+    for title, cell, least in (*forms, (26, wide, 0), (22, 8, 0), (18, 7, 0)):
         cell = max(cell, min(longest + 1, 18))
         rest = view.cells - title - 4 - cell * len(names)
         if rest < least:
