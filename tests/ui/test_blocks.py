@@ -227,6 +227,12 @@ async def test_a_new_size_arranges_the_nodes_anew() -> None:
         await pilot.resize_terminal(200, 49)
         await pilot.pause()
         assert (app.view.zoom, at(app)) == (Zoom.GPU, ("gpu-002", 1))
+        await pilot.press("plus", "G")
+        await pilot.resize_terminal(100, 30)
+        await pilot.pause()
+        top, height = app.view.scroll_offset.y, app.view.size.height
+        line = int(app.view.map.places.line[app.view._item])  # type: ignore[union-attr]
+        assert top <= line < top + height
 
 
 async def test_before_there_is_data_it_does_nothing() -> None:

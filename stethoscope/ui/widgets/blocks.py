@@ -36,7 +36,7 @@ _READABLE = 3.0
 class BlocksView(ScrollView, can_focus=True, inherit_bindings=False):
     """Shows a FleetGrid as a map; its interface is that of GridView, and it sends the same message."""
 
-    DEFAULT_CSS = RowsView.DEFAULT_CSS.replace("RowsView", "BlocksView") + "BlocksView { background: #121212; }"
+    DEFAULT_CSS = RowsView.DEFAULT_CSS.replace("RowsView", "BlocksView")
     ALLOW_SELECT = False
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  Textual's name
@@ -315,8 +315,9 @@ class BlocksView(ScrollView, can_focus=True, inherit_bindings=False):
     # ---- size and mouse
 
     def on_resize(self, event: events.Resize) -> None:
-        """Arrange the nodes for the new room."""
+        """Arrange the nodes for the new room, with the cursor in it."""
         self.follow()
+        self._moved()
 
     def on_click(self, event: events.Click) -> None:
         """Put the cursor on what was clicked: on the upper half of a character first, then on the other one."""
