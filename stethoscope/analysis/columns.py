@@ -112,6 +112,12 @@ class Columns(Arrays):
         if not keep_totals:
             block[...] = NEVER
 
+    def has_taken(self, first: int, count: int, group: str, mono: float) -> bool:
+        """Tell whether all counters of a group were read at `mono`: a part just behind another one is passed over."""
+        span, block = self._groups[group].counters, slice(first, first + count)
+        late = self.since[span, block] != mono
+        return not (late & (self.total_reasons[span, block] == _PRESENT)).any()
+
     def put(
         self,
         first: int,

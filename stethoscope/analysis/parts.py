@@ -148,7 +148,8 @@ class Parts:
         derive(columns, block.first, count)
         self._mark_gone(node, scope, columns, block)
         if found.whole:
-            block.found, block.marks = 0 if dropped else number, columns.marks
+            is_taken = number and not dropped and columns.has_taken(block.first, count, facts.group, mono)
+            block.found, block.marks = number if is_taken else 0, columns.marks
             columns.began(block.first, count, frame.received_wall)
             for group in [*node.early]:
                 if scope in node.early[group][2].devices:

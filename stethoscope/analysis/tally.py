@@ -177,8 +177,7 @@ def _stands(table: Arrays, span: slice, block: slice, at: Any, given: Totals, mo
         return False
     if not _rests(table.values[span, block], table.reasons[span, block])[at].all():
         return False
-    since = table.since[span, block]
-    since[at] = np.where(mono - since[at] > 0, mono, since[at])
+    table.since[span, block][at] = mono
     return True
 
 

@@ -112,6 +112,15 @@ def test_no_snapshot_changes_any_more(events: list[tuple[str, list[Any], float]]
     assert all(is_same(snapshot, arrays) for snapshot, arrays in kept)
 
 
+@pytest.mark.parametrize("share", [True, False])
+def test_a_new_run_of_the_probe_counts_from_its_first_reading(share: bool) -> None:
+    fleet, found = started(), list[Devices]()
+    for event in ("links", "again", "hello", "again", "again"):
+        tell(fleet, (event, [5, 0, 0], 30.0), found, share=share)
+    tell(fleet, ("links", [35, 0, 0], 30.0), found, share=share)
+    assert value(fleet.look(), "n1/nvlink/0/0", "nvlink_crc_errors") == 1
+
+
 def test_totals_of_links_are_exact_beyond_32_bits() -> None:
     fleet = started()
     for number, total in enumerate((3, 2**32 + 5, 2**32 + 35)):
