@@ -92,6 +92,8 @@ class FleetScreen(FleetFilter):
         after.key = self._grid.members(line)[0] if self._grid is not None and line is not None else None
         after.grid = self._grid
         after.focus()
+        # Only when it has its place does it know what it shows.
+        self.call_after_refresh(self._draw)
         return after
 
     @property
