@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -41,7 +42,8 @@ def test_counters_are_told_as_row_by_row(change: str) -> None:
         node = replace(node, boot_id="another")
     elif change == "new card":
         ports = tuple(
-            port._replace(device=f"new{place}") if place == 1 else port for place, port in enumerate(node.ports)
+            msgspec.structs.replace(port, device=f"new{place}") if place == 1 else port
+            for place, port in enumerate(node.ports)
         )
         node = replace(node, ports=ports)
     elif change == "new node":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from stethoscope.model.metric import Reason
-from stethoscope.ui.present.spans import HEAT_LEVELS, Tone, heat_tone
+from stethoscope.ui.present.spans import HEAT_LEVELS, Level, Tone, heat_tone
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -56,16 +56,25 @@ def cells_of(grid: FleetGrid, order: Ints, rows: Ints) -> tuple[Cells, Cells]:
     table = grid.snapshot.tables[grid.metric.scope]
     column = table.index[grid.metric.id]
     there = rows >= 0
+    row_tones: Codes | None = None
+    distance = grid.deviation
+    own = grid.own_levels
     if there.any():
         row_heats = grid.heat.astype(np.int64)
         present = table.reasons[column] == Reason.PRESENT
         usual = int(np.median(row_heats[present])) if present.any() else 0
         odd = grid.deviating(table.values[column]) | (np.abs(row_heats - usual) > 1)
+        if distance is not None:
+            row_heats, present, usual = distance.heats.astype(np.int64), distance.reasons == Reason.PRESENT, 0
+            odd = distance.beyond
+            own = np.where(present, own, np.maximum(own, np.uint8(Level.MISSING)))
         safe = np.where(there, rows, 0)
         levels = np.where(there, grid.levels[safe], ABSENT)
-        signs = np.where(there, np.where(present, grid.levels, grid.own_levels)[safe], ABSENT)
+        signs = np.where(there, np.where(present, grid.levels, own)[safe], ABSENT)
         heats = np.where(there, np.clip(row_heats[safe], 0, HEAT_LEVELS - 1), 0)
         loud = there & odd[safe]
+        if distance is not None:
+            row_tones = distance.tones[safe]
     else:
         # No node has sent anything yet.
         usual, loud = 0, there
@@ -75,7 +84,7 @@ def cells_of(grid: FleetGrid, order: Ints, rows: Ints) -> tuple[Cells, Cells]:
     gone = (away > 0) & (there | ~there.any(axis=1, keepdims=True))
     levels = np.where(gone, away, levels).astype(np.uint8)
     signs = np.where(gone, away, signs).astype(np.uint8)
-    tones = np.where(loud, _HEAT_TONES[heats], _FAINT)
+    tones = np.where(loud, _HEAT_TONES[heats] if row_tones is None else row_tones, _FAINT)
     least_like = np.where(there, np.abs(heats - usual) + HEAT_LEVELS * loud, -1).argmax(axis=1)[:, None]
     devices = Cells(levels, signs, tones, heats.astype(np.uint8))
     node_levels = grid.assessment.nodes[order][:, None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stethoscope.model.frame import LinkState
-from stethoscope.model.metric import Missing, Scope
+from stethoscope.model.metric import Missing, Reason, Scope
 from stethoscope.ui.present.assess import age_word
 from stethoscope.ui.present.layout import LABELS, jobs_text
 from stethoscope.ui.present.numbers import REASON_LEVELS, cell_text
@@ -51,7 +51,8 @@ def node_row(
     row.append(gap)
     sentence, said = what
     if not sentence and grid.view.group != "leaf":
-        sentence = "no GPU in use" if grid.is_idle(node) else "unlike its peers" if grid.is_odd(node) else ""
+        other = "changed since the mark" if grid.view.mode == "mark" else "unlike its peers"
+        sentence = "no GPU in use" if grid.is_idle(node) else other if grid.is_odd(node) else ""
     if sentence and not (layout.link and sentence == node.link.state.value):
         row.append(Span(cut(sentence, layout.what, ellipsis), level_tone(said)))
     return tuple(row)
@@ -111,15 +112,19 @@ def _cells(grid: FleetGrid, line: Line, node: Node, scope: Scope, cursor: Target
 
 
 def _number(grid: FleetGrid, row: int, digits: int, selected: bool) -> list[Span]:
-    metric = grid.metric
-    value = grid.snapshot.tables[metric.scope].get(metric.id, row)
+    metric, away = grid.metric, grid.deviation
+    value = _value_at(grid, row)
     level = int(grid.levels[row])
     if isinstance(value, Missing):
         reason = REASON_LEVELS[value.reason]
         return [Span(" "), Span(grid.glyphs.level(reason).rjust(digits), level_tone(max(reason, level)), selected)]
-    text = cut(cell_text(metric, value, grid.divisor), digits, grid.glyphs.ellipsis).rjust(digits)
+    said = cell_text(metric, value, grid.divisor) if away is None else away.text(row)
+    text = cut(said, digits, grid.glyphs.ellipsis).rjust(digits)
     own = int(grid.own_levels[row])
-    tone = level_tone(own) if own > Level.MISSING else Tone.PLAIN if grid.deviates(value) else Tone.NORMAL
+    if away is not None:
+        tone = Tone(int(away.tones[row]))
+    else:
+        tone = level_tone(own) if own > Level.MISSING else Tone.PLAIN if grid.deviates(value) else Tone.NORMAL
     if own <= Level.MISSING and grid.is_beside(metric.scope, row):
         tone = Tone.FAINT
     if level > Level.MISSING:
@@ -131,17 +136,28 @@ def _number(grid: FleetGrid, row: int, digits: int, selected: bool) -> list[Span
     return [Span(" "), Span(text, tone, selected)]
 
 
+def _value_at(grid: FleetGrid, row: int) -> float | Missing:
+    """Return what is shown of a row: its value, or its distance from what it is compared with."""
+    if grid.deviation is None:
+        return grid.snapshot.tables[grid.metric.scope].get(grid.metric.id, row)
+    reason = Reason(int(grid.deviation.reasons[row]))
+    return float(grid.deviation.values[row]) if reason is Reason.PRESENT else Missing(reason)
+
+
 def _block(grid: FleetGrid, row: int, selected: bool) -> Span:
-    metric = grid.metric
-    value = grid.snapshot.tables[metric.scope].get(metric.id, row)
+    metric, away = grid.metric, grid.deviation
+    value = _value_at(grid, row)
     level = int(grid.levels[row])
     if isinstance(value, Missing):
         reason = REASON_LEVELS[value.reason]
         return Span(grid.glyphs.level(reason), level_tone(max(reason, level)), selected)
     if level > Level.MISSING:
         return Span(grid.glyphs.level(level), level_tone(level), selected)
-    heat = int(grid.heat[row])
     beside = grid.is_beside(metric.scope, row)
+    if away is not None:
+        tone = Tone(int(away.tones[row]))
+        return Span(away.sign(value, tone, grid.glyphs), Tone.FAINT if beside else tone, selected)
+    heat = int(grid.heat[row])
     tone = heat_tone(heat) if grid.deviates(value) and not beside else Tone.FAINT
     return Span(grid.glyphs.heat[heat], tone, selected)
 

@@ -97,6 +97,9 @@ def _values(grid: FleetGrid, node: Node, scope: Scope, row: int) -> list[tuple[s
         peers = peers_median(grid.assessment, scope, chosen.id, row) if not chosen.words else None
         if peers is not None and not isinstance(value, Missing):
             said.append((f"peers {value_text(chosen, peers)}", 0))
+        away = grid.deviation.sentence(row) if grid.deviation is not None else ""
+        if away:
+            said.append((away, 0))
     for name, word in _BESIDE[scope]:
         if name not in table.index or (name == chosen.id and scope is chosen.scope):
             continue

@@ -11,6 +11,7 @@ from stethoscope.model.metric import Scope
 from stethoscope.ui.present.arrange import FOLD, FOLD_IDLE, Arranger, Kind, Line, toggled
 from stethoscope.ui.present.assess import age_word, metric_levels, what_is_wrong
 from stethoscope.ui.present.cells import node_row
+from stethoscope.ui.present.deviation import Deviation
 from stethoscope.ui.present.groups import title
 from stethoscope.ui.present.heads import bundle_row
 from stethoscope.ui.present.heat import HeatScale
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from stethoscope.analysis.filter import Filter
     from stethoscope.model.fleet import FleetSnapshot, Node
+    from stethoscope.model.mark import Mark
     from stethoscope.model.metric import Metric
     from stethoscope.ui.present.assess import Assessment
     from stethoscope.ui.present.spans import Glyphs, Row
@@ -70,6 +72,9 @@ class FleetGrid:
         self._leaves = Leaves()
         self._digits: tuple[str, int] = ("", 4)
         self._peers = Peers()
+        self.mark: Mark | None = None
+        """With what the metric is compared in the mode `mark`."""
+        self._deviation = Deviation()
         self._odd: Flags = np.empty(0, dtype=np.bool_)
         self._idle: Flags = np.empty(0, dtype=np.bool_)
         self._filter: Filter | None = None
@@ -89,6 +94,11 @@ class FleetGrid:
         return self.assessment.snapshot
 
     @property
+    def deviation(self) -> Deviation | None:
+        """Return the distances that are shown instead of values, None where values are."""
+        return self._deviation if self.view.mode != "value" else None
+
+    @property
     def metric(self) -> Metric:
         """Return the chosen metric."""
         return self.snapshot.catalogue[self.view.metric]
@@ -106,6 +116,10 @@ class FleetGrid:
         self.levels = np.maximum(self.own_levels, self.assessment.rows[metric.scope])
         self._peers.update(assessment, metric, self.scale.high - self.scale.low)
         self._odd, self._idle = self._peers.odd, self._peers.idle
+        away = self.deviation
+        if away is not None:
+            away.update(assessment, metric, self.view.mode, self.mark, self.scale)
+            self._odd = self._odd | (away.odd & ~self._idle)
         least = self._digits[1] if self._digits[0] == metric.id else 4
         self.divisor, self.unit = common_unit(metric, self.scale.high)
         self._digits = (metric.id, digits_of(snapshot, metric, least, self.divisor))
@@ -116,7 +130,8 @@ class FleetGrid:
         self._arranger.settle(assessment, self.view, metric, self._odd, self._fits(), held, leaves)
         self._named = self._name_rows()
         titles = max((width(name) for name, _ in self.sections()), default=0)
-        self.layout = choose(snapshot, metric, cells, self._digits[1], self.view, titles)
+        digits = self._digits[1] if away is None else away.digits
+        self.layout = choose(snapshot, metric, cells, digits, self.view, titles)
         healthy = assessment.nodes == 0
         alike, idle = healthy & ~self._odd, healthy & self._idle
         self.arranged = self._arranger.lines(assessment, self.view, alike, idle, height, held, leaves)
@@ -246,7 +261,7 @@ class FleetGrid:
             lines = [
                 other for other in self.arranged if other.kind is not Kind.NODE and (other.kind is Kind.HEAD) == heads
             ]
-            values = values_of(self.assessment, self.metric)
+            values = values_of(self.assessment, self.metric) if self.deviation is None else self.deviation.values
             made = summarise(self.assessment, self.metric, values, self._buckets(lines), len(lines))
             self._summary[heads] = made, {other.key: place for place, other in enumerate(lines)}
         made, places = self._summary[heads]
@@ -316,6 +331,7 @@ class FleetGrid:
             age_word(node, self.assessment.now_mono), self.scale.low, self.scale.high, node.name in self.marked,
             tuple(rows[part.start : part.stop].tobytes() for scope, rows in self._named.items()
                   if (part := self.snapshot.rows(node, scope))),
+            self.deviation.state(self.snapshot.rows(node, self.metric.scope)) if self.deviation is not None else None,
         )  # fmt: skip
         cached = self._cache.get(here.key)
         if cached is not None and cached[0] == state:

@@ -77,12 +77,16 @@ def _median(grid: FleetGrid, summary: Summary, place: int, position: int, cell: 
         tone = level_tone(max(level, Level.MISSING))
         return [Span(" "), Span(glyph.rjust(cell), tone, selected)] if cell > 1 else [Span(glyph, tone, selected)]
     if cell > 1:
-        text = cut(cell_text(metric, value, grid.divisor), cell, grid.glyphs.ellipsis)
+        said = cell_text(metric, value, grid.divisor) if grid.deviation is None else grid.deviation.text_of(value)
+        text = cut(said, cell, grid.glyphs.ellipsis)
         wrong = level > Level.MISSING
         sign = Span(grid.glyphs.level(level), level_tone(level), selected) if wrong else Span(" ")
         return [Span(" " * (cell - len(text))), sign, Span(text, Tone.NORMAL, selected)]
     if level > Level.MISSING:
         return [Span(grid.glyphs.level(level), level_tone(level), selected)]
+    if grid.deviation is not None:
+        loud = Tone(grid.deviation.tone_of(value))
+        return [Span(grid.deviation.sign(value, loud, grid.glyphs), loud, selected)]
     shown = value * (metric.rate_scale if metric.kind is MetricKind.COUNTER else 1.0)
     share = (shown - grid.scale.low) / (grid.scale.high - grid.scale.low)
     return [Span(grid.glyphs.heat[min(HEAT_LEVELS - 1, max(0, int(share * HEAT_LEVELS)))], Tone.FAINT, selected)]

@@ -55,12 +55,13 @@ class HeatScale:
         if metric.high is not None:
             self.high = metric.high
         elif not math.isfinite(self.high) or top > self.high or top < 0.4 * self.high:
-            self.high = _round_up(max(top, self.low))
+            self.high = round_up(max(top, self.low))
         if self.high <= self.low:
             self.high = self.low + 1.0
 
 
-def _round_up(value: float) -> float:
+def round_up(value: float) -> float:
+    """Return the next number that is round enough for the end of a scale."""
     if value <= 0:
         return 1.0
     size = 10.0 ** math.floor(math.log10(value))

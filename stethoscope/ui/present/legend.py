@@ -50,12 +50,16 @@ def legend_line(grid: FleetGrid, cells: int) -> Row:
 
 def metric_title(grid: FleetGrid) -> list[Span]:
     """Return the name of what is shown, with its unit."""
+    if grid.deviation is not None:
+        return [*grid.deviation.title()]
     unit = f" {grid.unit}" if grid.unit else ""
     return [Span(grid.metric.title, Tone.STRONG), Span(unit, Tone.QUIET)]
 
 
 def scale(grid: FleetGrid) -> list[Span]:
     """Return the steps of magnitude between the ends of the scale, nothing for a metric whose values are words."""
+    if grid.deviation is not None:
+        return [*grid.deviation.scale(grid.glyphs)]
     if grid.metric.words:
         return []
     low, high = (number(end / grid.divisor) for end in (grid.scale.low, grid.scale.high))

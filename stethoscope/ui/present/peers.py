@@ -33,14 +33,14 @@ class Peers:
         self._median = 0.0
         self._far: float | None = None
         """Distance from the median that is worth a look; None while there is no value."""
-        self._odd = _Held()
-        self._idle = _Held()
+        self._odd = Held()
+        self._idle = Held()
 
     def update(self, assessment: Assessment, metric: Metric, scale: float) -> None:
         """Take a snapshot; `scale` is the length of the metric's colour scale in the unit that is shown."""
         if self._metric is not metric:
             self._metric, self._far = metric, None
-            self._odd = _Held()
+            self._odd = Held()
         table = assessment.snapshot.tables[metric.scope]
         column = table.index[metric.id]
         values, present = table.values[column], table.reasons[column] == Reason.PRESENT
@@ -101,14 +101,16 @@ class Peers:
         return odd
 
 
-class _Held:
+class Held:
     """A flag by node that counts once it has stood for HOLD_S, and from the first look on where it stood then."""
 
     def __init__(self) -> None:
+        """Start without a look."""
         self.held: Flags = np.empty(0, dtype=np.bool_)
         self._since: npt.NDArray[np.float64] = np.empty(0)
 
     def update(self, flags: Flags, now_mono: float) -> None:
+        """Take the flags of this moment."""
         if self._since.size != flags.size:
             self._since = np.where(flags, -np.inf, np.inf)
             self.held = flags

@@ -175,6 +175,7 @@ class FleetScreen(FleetFilter):
         # The room is reckoned, not asked for: the widget still has the height that it had before.
         room = self.size.height - _FIXED_LINES - len(findings) - tall
         view.key = self._cursor or view.key
+        grid.mark = self._owner.session.mark if self._owner.session is not None else None
         grid.update(assessment, now_wall, view.cells or cells - 1, room, view.key)
         if self._cursor is not None and self._cursor not in grid.lines:
             view.key = None
