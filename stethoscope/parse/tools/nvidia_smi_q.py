@@ -48,7 +48,6 @@ _GOOD_WORDS = {
     "fabric_health_bandwidth": ("warning", {"full"}),
     **{f"fabric_health_{name}": ("warning", {"false", "none"}) for name in
        ("route_recovery_in_progress", "route_unhealthy", "access_timeout_recovery", "incorrect_configuration")},
-    "fabric_health_partition_assigned": ("warning", {"true"}),
 }  # fmt: skip
 """Words of a state that needs nothing; every other word of it has the level."""
 _SLICES = {
