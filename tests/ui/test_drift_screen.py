@@ -69,7 +69,10 @@ async def test_who_differs_is_shown_first_and_enter_goes_there() -> None:
         ]
         assert "? untold                 refused             gpu-011" in visible(app)
         await pilot.press("enter")
-        assert isinstance(app.screen, DriftScreen), "all others have the same: there is nobody to go to"
+        await pilot.pause(0.1)
+        assert isinstance(app.screen, FinderScreen), "the first line of an item leads to those who differ in it"
+        assert [name for _, _, name in app.screen.found] == ["gpu-003", "gpu-007"]
+        await pilot.press("escape")
         await pilot.press("down", "down", "down", "enter")
         await pilot.pause(0.1)
         assert isinstance(app.screen, NodeScreen)

@@ -119,11 +119,15 @@ def _row_lines(row: Drift, layout: _Layout) -> list[Line]:
     if not row.differs:
         where = f"{_count(len(first.names))}{missing}"
         return [Line(layout.line(Level.NORMAL, title, first.value, where), silent, "no value")]
+    # The first line of an item leads to all that are told below it.
+    differing = tuple(dict.fromkeys(name for held in row.others for name in held.names))
     if row.is_tie:
-        head = Line(layout.line(Level.PLANNED, title, "no majority", missing.removeprefix(" ")[2:], loud=True), silent)
+        shown = layout.line(Level.PLANNED, title, "no majority", missing.removeprefix(" ")[2:], loud=True)
+        head = Line(shown, differing, f"{title}: no majority")
     else:
         where = f"most: {_count(len(first.names))}{missing}"
-        head = Line(layout.line(Level.PLANNED, title, first.value, where, loud=True), silent, "no value")
+        shown = layout.line(Level.PLANNED, title, first.value, where, loud=True)
+        head = Line(shown, differing, f"{title} other than {first.value}")
     return [head, *(_other(row, held, layout) for held in row.others)]
 
 

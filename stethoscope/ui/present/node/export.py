@@ -34,7 +34,7 @@ def node_json(view: View) -> dict[str, Any]:
         "link": "ok" if node.link.state.is_live else node.link.state.value,
         "detail": node.link.detail or None,
         "age_s": _rounded(node.age_s(view.assessment.now_mono)),
-        "level": WORDS[Level(int(view.assessment.nodes[node.index]))],
+        "level": WORDS[Level(max(int(view.assessment.nodes[node.index]), *(one.level for one in beyond), 0))],
         "findings": [finding.as_json() for finding in view.assessment.findings.get(node.name, ())],
         "beyond": [
             {
