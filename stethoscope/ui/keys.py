@@ -182,7 +182,7 @@ def keys_of(screen: str, *, replay: bool = False) -> list[Key]:
 def footer_of(screen: str, *, replay: bool = False) -> list[tuple[str, str]]:
     """Return the keys that matter on a screen, each with its word; going back comes first where there is a way back,
     and in a replay moving in time comes before the choice of what is shown."""
-    left_out = ("metric.choose", "filter.edit", "density.next", "node.shell") if replay else ()
+    left_out = ("metric.choose", "filter.edit", "density.next", "node.shell", "probe.choose") if replay else ()
     shown_keys = [
         key
         for key in keys_of(screen, replay=replay)

@@ -16,6 +16,7 @@ from stethoscope.session.ondemand import preview_of
 from stethoscope.session.probe_run import ProbeRun
 from stethoscope.specs.probes import load_manifest
 from stethoscope.ui.app import StethoscopeApp
+from stethoscope.ui.keys import footer_of
 from stethoscope.ui.present.probe import preview_rows, probe_rows, result_rows, run_rows, value_words
 from stethoscope.ui.present.spans import ASCII, UNICODE, Tone, plain, to_ascii
 from stethoscope.ui.screens.ask import AskScreen
@@ -390,3 +391,8 @@ async def test_lanes_and_links_stand_in_one_line(monkeypatch: pytest.MonkeyPatch
 def test_a_preview_of_nothing() -> None:
     rows = preview_rows(preview_of(PROBES["ibstat"], ()), 80, UNICODE)
     assert not any("command line" in plain(row) for row in rows)
+
+
+def test_a_recording_offers_no_probe() -> None:
+    assert ("o", "probe") in footer_of("node")
+    assert ("o", "probe") not in footer_of("node", replay=True)
