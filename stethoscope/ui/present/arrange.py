@@ -80,18 +80,20 @@ class Arranger:
         fits: Flags,
         pinned: Line | None,
         leaves: Leaves | None = None,
+        away: npt.NDArray[np.float64] | None = None,
     ) -> None:
         """Sort again when that is due or something else is wanted; what `pinned` is about keeps its place. `leaves`
-        are given when nodes are grouped by them: a node stands there as its ports do."""
+        are given when nodes are grouped by them: a node stands there as its ports do; `away` are the distances by row
+        that are shown instead of values."""
         snapshot, now = assessment.snapshot, assessment.now_mono
         by_value = metric.id if view.sort == "value" else ""
-        wanted = (view.sort, view.group, view.filter, by_value, len(snapshot.nodes))
+        wanted = (view.sort, view.group, view.filter, by_value, view.mode if by_value else "", len(snapshot.nodes))
         if wanted == self._settled[1] and 0 <= now - self._settled[0] < SETTLE_S and self.groups:
             return
         if self._settled[1] and view.group != self._settled[1][1]:
             self.opened.clear()
         inside = "worst" if view.sort == "group" and view.group != "none" else view.sort
-        order = order_of(assessment, metric, inside, odd)
+        order = order_of(assessment, metric, inside, odd, away)
         rank = dict(zip(order.tolist(), range(order.size), strict=True))
         if view.group == "none":
             found = [Group("", tuple(range(len(snapshot.nodes))))]

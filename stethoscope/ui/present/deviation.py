@@ -10,7 +10,7 @@ import numpy as np
 from stethoscope.analysis.peers import LEAST_PEERS, group_medians
 from stethoscope.analysis.since_mark import SinceMark
 from stethoscope.clock import hms
-from stethoscope.model.metric import Kind, Reason, Scope
+from stethoscope.model.metric import REASON_WORDS, Kind, Reason, Scope
 from stethoscope.ui.present.comparable import Comparable
 from stethoscope.ui.present.heat import round_up
 from stethoscope.ui.present.numbers import cell_text, common_unit, number, rate, total_text
@@ -88,6 +88,11 @@ class Deviation:
         """Return by row the distance as one of HEAT_LEVELS magnitudes."""
         share = np.nan_to_num(np.abs(self.values)) / self.top * HEAT_LEVELS
         return np.minimum(share, HEAT_LEVELS - 1).astype(np.int8)
+
+    @property
+    def distances(self) -> Floats:
+        """Return by row how far it is from what is usual, whatever the direction; NaN where there is nothing."""
+        return np.abs(self.values - self._centre)
 
     @property
     def counts(self) -> bool:
@@ -222,9 +227,14 @@ class Deviation:
         return f"{'−' if scaled < 0 else '+'}{said}"
 
     def sentence(self, row: int) -> str:
-        """Return the distance of a row as words: `−29 % from peers`, `+41 errors since the mark`; empty without one."""
+        """Return the distance of a row as words: `−29 % from peers`, `+41 errors since the mark`, or why there is none;
+        empty where the value itself is missing."""
         if np.isnan(self.values[row]):
-            return ""
+            if self.reasons[row] != Reason.WAITING:
+                return REASON_WORDS[Reason.RESET] if self.reasons[row] == Reason.RESET else ""
+            if self.mode == "mark":
+                return NO_MARK if self.mark is None else "not known at the mark"
+            return "too few peers"
         what = "from peers" if self.mode == "peers" else "since the mark"
         if self._metric is not None and self._metric.words:
             than = "most peers" if self.mode == "peers" else "at the mark"

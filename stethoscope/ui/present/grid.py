@@ -127,7 +127,8 @@ class FleetGrid:
         leaves = self._leaves if self.view.group == "leaf" else None
         if leaves is not None:
             leaves.update(assessment)
-        self._arranger.settle(assessment, self.view, metric, self._odd, self._fits(), held, leaves)
+        distances = away.distances if away is not None else None
+        self._arranger.settle(assessment, self.view, metric, self._odd, self._fits(), held, leaves, distances)
         self._named = self._name_rows()
         titles = max((width(name) for name, _ in self.sections()), default=0)
         digits = self._digits[1] if away is None else away.digits

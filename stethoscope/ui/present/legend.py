@@ -71,6 +71,7 @@ def _chosen(grid: FleetGrid, wide: bool) -> list[Span]:
     """Return order, grouping, folding and selection."""
     view = grid.view
     by_value = "lowest first" if grid.metric.worse == "low" else "highest first"
+    by_value = by_value if grid.deviation is None else "farthest first"
     orders = {"worst": "worst first", "name": "by name", "value": by_value, "group": "groups by name"}
     if view.density == "blocks":
         orders["worst"] = orders["name"]
