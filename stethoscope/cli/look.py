@@ -13,19 +13,33 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+THEMES = ("dark", "light", "contrast", "safe", "mono", "ascii")
+"""Those of ui.theme, which is not imported before there is a console."""
+
+
 def look_options(function: Callable[..., int]) -> Callable[..., int]:
     """Give a verb the options and, in their place, one argument `look`."""
     import functools
 
     @functools.wraps(function)
     def called(
-        *args: Any, ascii_only: bool, metric: str | None, bell: bool, title: bool, mouse: bool, **kwargs: Any
+        *args: Any,
+        ascii_only: bool,
+        theme: str,
+        metric: str | None,
+        bell: bool,
+        title: bool,
+        mouse: bool,
+        **kwargs: Any,
     ) -> int:
-        look = Look(ascii_only=ascii_only, metric=metric, bell=bell, title=title, mouse=mouse)
+        look = Look(ascii_only=ascii_only, theme=theme, metric=metric, bell=bell, title=title, mouse=mouse)
         return function(*args, look=look, **kwargs)
 
     options = (
         click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters alone."),
+        click.option(
+            "--theme", type=click.Choice(THEMES), default=THEMES[0], show_default=True, help="Colours to draw with."
+        ),
         click.option(
             "--metric", metavar="ID", shell_complete=metrics, help="Metric of the fleet screen to start with."
         ),

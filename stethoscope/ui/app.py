@@ -21,8 +21,9 @@ from stethoscope.ui.look import Look
 from stethoscope.ui.paint import Difference, Picture
 from stethoscope.ui.present.spans import ASCII, UNICODE
 from stethoscope.ui.screens.fleet import FleetScreen
-from stethoscope.ui.theme import THEME
+from stethoscope.ui.theme import NAMES, PALETTES, textual_theme
 from stethoscope.ui.typed import Typed
+from stethoscope.ui.widgets.rows import RowsView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -66,10 +67,14 @@ class StethoscopeApp(App[None]):
         """Open the session by `open_session` after the first picture, and look as `look` says. With `keeps`
         what is chosen is kept for the next time; `fresh` does not begin with what was kept."""
         super().__init__(driver_class=QuietDriver, ansi_color=True)
-        self.register_theme(THEME)
-        self.set_reactive(App.theme, THEME.name)
+        for palette in PALETTES.values():
+            self.register_theme(textual_theme(palette))
+        self.set_reactive(App.theme, look.theme if look.theme in PALETTES else "dark")
         self.title = title
-        self.glyphs = ASCII if look.ascii_only else UNICODE
+        self.glyphs = ASCII if look.ascii_only or look.theme == "ascii" else UNICODE
+        self._ascii_only = look.ascii_only
+        """The terminal, or the user, wants no other characters in any theme."""
+        self.theme_name = look.theme
         self.metric = look.metric
         self._look = look
         self._heard: Heard | None = None
@@ -254,6 +259,31 @@ class StethoscopeApp(App[None]):
             self.tell(f"mark set at {hms(mark.wall)} UTC: counters say what they counted since then")
             self.pull()
 
+    def action_next_theme(self) -> None:
+        """Draw in the next theme."""
+        self.set_look(NAMES[(NAMES.index(self.theme_name) + 1) % len(NAMES)])
+        self.tell(f"theme: {self.theme_name}")
+
+    def action_choose_theme(self) -> None:
+        """Ask for a theme."""
+        choices = [(name, PALETTES[name].title if name in PALETTES else "dark, in ASCII", name) for name in NAMES]
+        self.choose("theme", choices, self.set_look)
+
+    def set_look(self, name: str) -> None:
+        """Draw every screen in the theme of that name."""
+        self.theme_name = name
+        self.theme = name if name in PALETTES else "dark"
+        wanted = ASCII if self._ascii_only or name == "ascii" else UNICODE
+        if self.glyphs is not wanted:
+            self.glyphs = wanted
+            self.fleet_screen.change_glyphs()
+        self._picture.forget()
+        for screen in self.screen_stack:
+            for view in screen.query(RowsView):
+                view.forget()
+            screen.refresh()
+        self.pull()
+
     def action_help(self) -> None:
         """Show all keys and signs."""
         from stethoscope.ui.screens.help import HelpScreen
@@ -335,6 +365,7 @@ class StethoscopeApp(App[None]):
         """Take the terminal's answer about the width of characters."""
         if event.x > 1 and self.glyphs is UNICODE:
             self.glyphs = ASCII
+            self._ascii_only = True
             self.fleet_screen.change_glyphs()
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:

@@ -33,6 +33,9 @@ EVERYWHERE = "everywhere"
 KEYS: tuple[Key, ...] = (
     Key("node.open", ("enter",), "open_node", "node: open", "node",
         "Open the node under the cursor; unfold the folded line; open or close a group.", ("fleet",), footer=True),
+    Key("theme.next", ("T",), "next_theme", "theme: next", "theme",
+        "Draw in the next theme: dark, light, high contrast, colour-blind safe, without colours, ASCII.",
+        (EVERYWHERE,)),
     Key("metric.choose", ("m",), "choose_metric", "metric: choose", "metric",
         "Choose the metric of the fleet screen by name.", ("fleet",), footer=True),
     Key("metric.next", ("right_square_bracket",), "next_metric(1)", "metric: next", "next metric",

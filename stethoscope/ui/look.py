@@ -10,6 +10,8 @@ class Look:
     """What the user chose on the command line or in the settings."""
 
     ascii_only: bool = False
+    theme: str = "dark"
+    """One of ui.theme.NAMES."""
     metric: str | None = None
     """Metric of the fleet screen to start with."""
     bell: bool = True

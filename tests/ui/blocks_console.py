@@ -22,7 +22,7 @@ from stethoscope.ui.present.assess import assess
 from stethoscope.ui.present.grid import FleetGrid
 from stethoscope.ui.present.spans import ASCII, UNICODE, Span
 from stethoscope.ui.present.view import View
-from stethoscope.ui.theme import THEME
+from stethoscope.ui.theme import PALETTES, textual_theme
 from stethoscope.ui.widgets.blocks import BlocksView
 from stethoscope.ui.widgets.rows import Lines
 from tests.builders import MONO, WALL
@@ -67,8 +67,8 @@ class BlocksApp(App[None]):
                  **view: str) -> None:  # fmt: skip
         """Show `snapshot`; with `jitter` a tenth of its nodes send at each tick. `plain`: as Textual itself draws."""
         super().__init__(ansi_color=True)
-        self.register_theme(THEME)
-        self.set_reactive(App.theme, THEME.name)
+        self.register_theme(textual_theme(PALETTES["dark"]))
+        self.set_reactive(App.theme, "dark")
         self.snapshot, self.jitter, self.plain = snapshot, jitter, plain
         self.glyphs = ASCII if ascii_only else UNICODE
         self._picture = Picture()
@@ -186,8 +186,9 @@ class BlocksApp(App[None]):
         self.push_screen(Over())
 
     def action_turn(self) -> None:
-        """Take the palette of a terminal without colours, or that of this one again."""
-        self.no_color = not self.no_color
+        """Take the next theme."""
+        names = [*PALETTES]
+        self.theme = names[(names.index(self.theme) + 1) % len(names)]
         self.view.forget()
         self.feed()
 
