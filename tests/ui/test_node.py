@@ -502,3 +502,29 @@ async def test_a_node_that_leaves_the_fleet_leaves_no_numbers_behind() -> None:
         for key in ("down", "right", "enter", "a", "y", "Y", "w", "pagedown", "G", "o", "M", "s"):
             await pilot.press(key)
         await pilot.press("escape")
+
+
+@pytest.mark.parametrize(
+    ("lost", "nodes", "said"),
+    [
+        pytest.param([2], 5, "–    fs/scratch  not mounted any more   mounted on 4 of 4 nodes like this", id="one"),
+        pytest.param([1, 2, 3, 4], 5, "· nothing wrong", id="comes-and-goes"),
+        pytest.param([2], 2, "•    fs/scratch  not mounted any more", id="nothing-to-compare"),
+    ],
+)
+def test_a_file_system_that_is_gone_is_wrong_where_most_have_it(lost: list[int], nodes: int, said: str) -> None:
+    gone = [f"gpu-{number:03}/fs/scratch" for number in lost]
+    rows = text_of(view_of(fleet(nodes, devices=DEVICES, lost=gone), "gpu-002", 120))
+    assert rows[0].strip().startswith(said)
+
+
+def test_counts_that_stand_still_and_a_boot_in_the_future_are_told_as_they_are() -> None:
+    snapshot = fleet(
+        4,
+        devices=DEVICES,
+        set={("gpu-002", "boot_time"): WALL + 3600, ("gpu-002", "oom_kills"): 0},
+        totals={("gpu-002", "oom_kills"): 3},
+    )
+    rows = "\n".join(text_of(view_of(snapshot, "gpu-002", 120, all_open=True)))
+    assert re.search(r"OOM kills +3 in all", rows)
+    assert re.search(r"Booted +0.0 s ago", rows)

@@ -11,7 +11,7 @@ from stethoscope.model.metric import Kind, Missing, Reason, Scope
 from stethoscope.ui.present.node.devices import joined
 from stethoscope.ui.present.node.judge import section_of
 from stethoscope.ui.present.node.view import Line, Piece, Section, Spot, View, flowed, text_line
-from stethoscope.ui.present.numbers import COUNTED, number, title_in_text, value_text
+from stethoscope.ui.present.numbers import COUNTED, number, title_in_text, total_text, value_text
 from stethoscope.ui.present.spans import Level, Tone, level_tone, pad
 
 if TYPE_CHECKING:
@@ -99,11 +99,15 @@ def _host_body(view: View) -> list[Line]:
 
 def _text(view: View, metric: Metric, value: float | Missing) -> str:
     if metric.unit == "epoch s" and not isinstance(value, Missing):
-        return f"{duration(view.wall - value)} ago"
+        return f"{duration(max(0.0, view.wall - value))} ago"
     if metric.id == "memlock_limit" and not isinstance(value, Missing) and value >= _UNLIMITED_KIB:
         return "unlimited"
     if metric.unit in COUNTED and metric.kind is Kind.GAUGE and not isinstance(value, Missing):
         return f"{value:,.0f}"
+    if metric.kind is Kind.COUNTER and metric.worse == "high" and value == 0:
+        total = view.snapshot.tables[Scope.NODE].total(metric.id, view.node.index)
+        # What stands still is worth its count, not a rate of nothing.
+        return f"{total_text(metric, total)} in all" if not isinstance(total, Missing) else value_text(metric, value)
     return value_text(metric, value)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from stethoscope.analysis.expect import Expected, expected_count, expected_values
+from stethoscope.analysis.expect import LEAST, Expected, expected_count, expected_values, like
 from stethoscope.model.ids import node_of
 from stethoscope.model.metric import Kind, Missing, Reason, Scope
 from stethoscope.ui.present.assess import SEVERITY_LEVELS, is_judged, metric_levels, short_place
@@ -17,6 +17,7 @@ from stethoscope.ui.present.numbers import title_in_text, value_text
 from stethoscope.ui.present.spans import Level
 
 if TYPE_CHECKING:
+    from stethoscope.model.fleet import FleetSnapshot, Node
     from stethoscope.model.metric import Metric
 
 SECTIONS: dict[Scope, str] = {
@@ -121,7 +122,8 @@ def _of_scope(view: View, scope: Scope) -> list[Beyond]:
     lost = lost_rows(table, part)
     found: list[Beyond] = []
     told = of_lost_gpus(view, scope) if lost.any() else set()
-    found += _gone(view, scope, [at for at in np.flatnonzero(lost).tolist() if at not in told])
+    gone = [at for at in np.flatnonzero(lost).tolist() if at not in told]
+    found += _unmounted(view, gone) if scope is Scope.FS else _gone(view, scope, gone)
     if scope is Scope.GPU and view.assessment.hung[node.index]:
         found.append(Beyond(Level.HUNG, "gpus", Spot("gpus"), "", "GPU driver does not answer", ""))
     for name in table.metrics:
@@ -172,6 +174,31 @@ def _gone(view: View, scope: Scope, lost: list[int]) -> list[Beyond]:
         Beyond(Level.LOST, section, Spot(section, scope, table.metrics[0], at), where, "lost: no answer any more", "")
         for at, where in zip(lost, places, strict=True)
     ]
+
+
+def _unmounted(view: View, gone: list[int]) -> list[Beyond]:
+    """Return which file systems are gone that most comparable nodes have: others come and go as they are needed."""
+    snapshot, found = view.snapshot, []
+    table, others = snapshot.tables[Scope.FS], like(snapshot, view.node) if gone else []
+    for at in gone:
+        name = view.node.devices[Scope.FS][at]
+        having = sum(_is_mounted(snapshot, other, name) for other in others)
+        if len(others) >= LEAST and 2 * having <= len(others):
+            continue
+        level = Level.LOST if len(others) >= LEAST else Level.PLANNED
+        should = f"mounted on {having:,} of {len(others):,} nodes like this" if len(others) >= LEAST else ""
+        where = short_place(snapshot.place(view.node, Scope.FS, at))
+        spot = Spot("storage", Scope.FS, table.metrics[0], at)
+        found.append(Beyond(level, "storage", spot, where, "not mounted any more", should))
+    return found
+
+
+def _is_mounted(snapshot: FleetSnapshot, node: Node, name: str) -> bool:
+    names = node.devices.get(Scope.FS, ())
+    if name not in names:
+        return False
+    row = snapshot.rows(node, Scope.FS)[names.index(name)]
+    return not lost_rows(snapshot.tables[Scope.FS], range(row, row + 1))[0]
 
 
 def limit_text(metric: Metric, level: int) -> str:
