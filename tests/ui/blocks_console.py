@@ -67,7 +67,8 @@ class BlocksApp(App[None]):
                  **view: str) -> None:  # fmt: skip
         """Show `snapshot`; with `jitter` a tenth of its nodes send at each tick. `plain`: as Textual itself draws."""
         super().__init__(ansi_color=True)
-        self.register_theme(textual_theme(PALETTES["dark"]))
+        for theme in PALETTES.values():
+            self.register_theme(textual_theme(theme))
         self.set_reactive(App.theme, "dark")
         self.snapshot, self.jitter, self.plain = snapshot, jitter, plain
         self.glyphs = ASCII if ascii_only else UNICODE

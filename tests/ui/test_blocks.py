@@ -311,8 +311,8 @@ def on_terminal(*arguments: str, columns: int = 200, lines: int = 51, **environm
 UP, DOWN, RIGHT, PAGE_UP, PAGE_DOWN = "\x1b[A", "\x1b[B", "\x1b[C", "\x1b[5~", "\x1b[6~"
 STEPS: list[tuple[str, ...]] = [
     (DOWN, DOWN, RIGHT, RIGHT), ("G",), (PAGE_UP,), (PAGE_UP,), ("t",), ("t",), ("g",), ("o",), ("t",), ("o",), ("+",),
-    (PAGE_DOWN,), (PAGE_DOWN,), ("t",), ("-", "-"), (RIGHT, DOWN), ("t",), ("T",), ("t",), (RIGHT,), ("T",), ("0",),
-    ("t",), ("\r",), ("G",), ("resize",), ("t",), (UP,), ("back",), ("t",), ("g",),
+    (PAGE_DOWN,), (PAGE_DOWN,), ("t",), ("-", "-"), (RIGHT, DOWN), ("t",), ("T",), ("t",), (RIGHT,), ("T", "T"),
+    ("T",), ("0",), ("t",), ("\r",), ("G",), ("resize",), ("t",), (UP,), ("back",), ("t",), ("g",),
 ]  # fmt: skip
 
 

@@ -52,6 +52,8 @@ class BlocksView(ScrollView, can_focus=True, inherit_bindings=False):
         self._painted: dict[int, bytes] = {}
         self._strips: dict[bytes, Strip] = {}
         self._styles: dict[int, Style] = {}
+        self._palette: list[Style] = []
+        """What the styles were made of."""
 
     # ---- what GridView has too
 
@@ -221,6 +223,11 @@ class BlocksView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def render_line(self, y: int) -> Strip:
         """Return the strip of visible line `y`."""
+        plain = palette(self.app)[0]
+        if plain is not self._palette:
+            self._palette = plain
+            self._styles.clear()
+            self._strips.clear()
         line = self._line(self.scroll_offset.y + y)
         key = line.tobytes()
         strip = self._strips.get(key)
@@ -261,7 +268,13 @@ class BlocksView(ScrollView, can_focus=True, inherit_bindings=False):
                 if 0 < fore <= Level.CRITICAL and back > Level.CRITICAL and _contrast(*colours) < _READABLE:
                     colours[1] = blank.bgcolor
                 basis = plain[fore] if fore != GROUND else blank
-                style = basis + Style(color=colours[0], bgcolor=colours[1], underline=bool(number >> UNDER & 1) or None)
+                style = basis + Style(
+                    color=colours[0],
+                    bgcolor=colours[1],
+                    underline=bool(number >> UNDER & 1) or None,
+                    # What is about both nodes is turned here already.
+                    reverse=False if basis.reverse else None,
+                )
             self._styles[number] = style
         return style
 
