@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from stethoscope.model.metric import Missing, Reason
-from stethoscope.model.report import Item, Report, Value
+from stethoscope.model.report import Item, Report, ToolError, Value
 from stethoscope.parse.tools import values
 from stethoscope.parse.tools.errors import without_values
 
@@ -16,6 +16,7 @@ _MIG = re.compile(r"\s+MIG (\S{1,30})\s+Device\s+(\d{1,3}): \(UUID: ([A-Za-z0-9/
 _VERSION = re.compile(
     r"(NVIDIA-SMI|NVML|DRIVER|CUDA|KMD|CUDA UMD) version\s*: (.{1,120}?)\s*", re.ASCII | re.IGNORECASE
 )
+_ROWS = 20_000
 _MONITOR = {
     "pwr": "gpu_power_draw", "gtemp": "gpu_temp", "mtemp": "gpu_mem_temp", "sm": "gpu_util", "mem": "gpu_mem_copy_util",
     "mclk": "gpu_mem_clock", "pclk": "gpu_sm_clock", "fb": "gpu_fb_used", "rxpci": "gpu_pcie_rx",
@@ -50,6 +51,8 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
             words = line.split(None, len(columns) - 1) if columns else []
             if words and len(words) == len(columns) and words[0].isdigit():
                 rounds[words[0], words[1] if "pid" in columns else ""] = words
+                if len(rounds) > _ROWS:
+                    raise ToolError("not_this_tool", f"a monitor shows no more than {_ROWS:,} processes")
             continue
         items.update({(item.where, item.name): item for item in found})
     items.update(_monitored(rounds, columns, units))
