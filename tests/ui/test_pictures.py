@@ -38,6 +38,10 @@ def pressing(*keys: str) -> Callable[[Pilot[None]], Awaitable[None]]:
     [
         pytest.param((80, 24), ("down", "down"), id="fleet-narrow"),
         pytest.param((160, 50), (*["down"] * 3, *["right"] * 5), id="fleet-wide"),
+        pytest.param((80, 24), ("b", "space", "down"), id="racks-narrow"),
+        pytest.param((200, 60), ("b", "down", "right", "right"), id="racks-wide"),
+        pytest.param((300, 80), ("b", "b", "b", "down", "x"), id="leaves-widest"),
+        pytest.param((100, 30), ("/", *"temp>8"), id="filter"),
         pytest.param((120, 40), (*["down"] * 4, "enter"), id="node"),
         pytest.param((100, 50), ("?",), id="help"),
     ],

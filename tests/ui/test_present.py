@@ -107,7 +107,7 @@ def test_totals_of_data_are_bytes_and_large_counts_are_short() -> None:
             Fact("ib_link_downed delta 5 s", 2, "at most 0 events", "n", "", ""),
             "link downs 2 events in 5 s, expected at most 0 events",
         ),
-        (Fact("gpu_sm_clock", 1100, "peers 1980 MHz", "n", "", ""), "SM clock 1100 MHz, expected peers 1980 MHz"),
+        (Fact("gpu_sm_clock", 1100, "peers 1980 MHz", "n", "", ""), "SM clock 1100 MHz, peers 1980 MHz"),
         (Fact("gpu_temp", "lost", "a value", "n", "", ""), "GPU temperature lost"),
         (Fact("xid", "NVRM: Xid 79", "none", "n", "", "kernel log"), "NVRM: Xid 79"),
     ],

@@ -104,11 +104,11 @@ class Arranger:
         groups = [(name, nodes) for name, nodes in groups if nodes]
         if leaves is not None and inside == "worst":
             groups = [
-                (name, [nodes[place] for place in np.argsort(-leaves.levels(name)[nodes].astype(int), kind="stable")])
+                (name, [nodes[place] for place in np.argsort(-leaves.urgency(name)[nodes], kind="stable")])
                 for name, nodes in ((name, sorted(nodes)) for name, nodes in groups)
             ]
             if view.sort == "worst":
-                groups.sort(key=lambda group: -int(leaves.levels(group[0])[group[1][0]]))
+                groups.sort(key=lambda group: -int(leaves.urgency(group[0])[group[1][0]]))
         elif view.sort in ("worst", "value"):
             groups.sort(key=lambda group: rank[group[1][0]])
         if pinned is not None and wanted == self._settled[1]:

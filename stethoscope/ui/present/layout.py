@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _NAME_LIMIT = 26
 _TITLE_LIMIT = 18
 """The name of a group may be this wide before it is cut, where nodes have shorter names."""
+_ROOMY = 100
+"""From so many cells on, nodes stand two blanks below their group."""
 _HOST_WIDTH = 14
 _LINK_WIDTH = 12
 LABELS = {Scope.GPU: "gpu", Scope.PORT: "ib"}
@@ -112,7 +114,7 @@ class Layout:
 def choose(snapshot: FleetSnapshot, metric: Metric, cells: int, digits: int, view: View, titles: int = 0) -> Layout:
     """Return the richest layout that leaves room for the sentence in the last column: `digits` is the width of a number
     of `metric`, `titles` that of the longest name of a group."""
-    indent = int(view.group != "none")
+    indent = 0 if view.group == "none" else 2 if cells >= _ROOMY else 1
     name = min(_NAME_LIMIT, max((width(node.name) for node in snapshot.nodes), default=4)) + indent
     name = max(name, 8, min(titles, _TITLE_LIMIT))
     # By leaf, a row is about the ports that a node has there: its GPUs belong to no leaf.

@@ -31,6 +31,7 @@ class Leaves:
         self._ports: list[tuple[PortIdentity, ...]] = []
         self._first: list[int] = []
         self._levels: npt.NDArray[np.uint8] = np.empty((0, 0), dtype=np.uint8)
+        self._urgency: npt.NDArray[np.int16] = np.empty((0, 0), dtype=np.int16)
         self._nodes: Levels = np.empty(0, dtype=np.uint8)
 
     def update(self, assessment: Assessment) -> None:
@@ -52,7 +53,14 @@ class Leaves:
         ages = np.array(assessment.ages, dtype=np.uint8)
         self._levels = np.broadcast_to(ages, (len(self.names), ages.size)).copy()
         np.maximum.at(self._levels, (self.codes[known], owner[known]), assessment.rows[Scope.PORT][known])
+        # A lost node is lost on all of its leaves: first stands what is wrong with ports.
+        live = ages[None, :] == Level.NORMAL
+        self._urgency = np.where(live, self._levels.astype(np.int16) * len(Level), self._levels)
         self._nodes = assessment.nodes
+
+    def urgency(self, leaf: str) -> npt.NDArray[np.int16]:
+        """Return by node how early it is to be looked at on `leaf`: its ports there count more than its age."""
+        return self._urgency[self.names[leaf]] if leaf in self.names else self._nodes.astype(np.int16)
 
     def levels(self, leaf: str) -> Levels:
         """Return the level of each node, by its ports on `leaf` alone; of nodes without a known leaf all together."""

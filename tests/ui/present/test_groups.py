@@ -135,12 +135,12 @@ def test_no_node_is_lost_or_doubled(
 def test_a_rack_has_a_line_with_medians_and_counts() -> None:
     snapshot = fleet(24, set={("gpu-002/gpu/1", "gpu_sm_clock"): 1410, ("gpu-002/gpu/1", "gpu_temp"): 95.0})
     rows = texts(grid_of(snapshot, View(group="rack"), cells=140, height=20))
-    assert rows[0].startswith(" ▲ rack-01     1980▲1980 1980")
+    assert rows[0].startswith(" ▲ rack-01      1980▲1980 1980")
     assert rows[0].endswith("8 nodes  ▲ 1")
-    assert rows[1].startswith(" ▲  gpu-002    1980▲1410 1980")
-    assert rows[2].startswith(" ·  7 more     1980 1980 1980")
+    assert rows[1].startswith(" ▲   gpu-002    1980▲1410 1980")
+    assert rows[2].startswith(" ·   7 more     1980 1980 1980")
     assert rows[2].endswith("like their peers  gpu-[001,003-008]")
-    assert rows[3].startswith(" · rack-02     1980 1980")
+    assert rows[3].startswith(" · rack-02      1980 1980")
     assert rows[3].endswith("8 nodes · like their peers")
     assert len(rows) == 5
 
@@ -182,6 +182,9 @@ def test_by_leaf_a_node_stands_as_its_ports_do() -> None:
     assert rows[3].endswith("8 nodes · like their peers")
     assert len(rows) == 10
     assert [target.scope for target in grid.targets()] == [Scope.NODE, *[Scope.PORT] * 8]
+    both = fleet(8, per_rack=4, set={("gpu-006/ib/mlx5_5", "ib_symbol_error"): 41.0}, lost=["gpu-001"])
+    heads = [line.group for line in grid_of(both, View(group="leaf")).arranged if line.kind is Kind.HEAD]
+    assert heads[:2] == ["leaf-02-5", "leaf-01-0"]
 
 
 def test_a_group_opens_and_closes() -> None:
