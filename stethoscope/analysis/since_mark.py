@@ -31,12 +31,11 @@ class Changes(NamedTuple):
 
 
 class _Known(NamedTuple):
-    source: object
-    """What the rows of the node stand for; the same object as long as that is the same."""
-    first: int
-    boot_id: str
+    nodes: tuple[Node, ...]
     rows: Rows
-    booted: bool
+    """Where each row was at the mark, or why it was not."""
+    booted: npt.NDArray[np.bool_]
+    """Rows of nodes that were booted since."""
 
 
 class SinceMark:
@@ -45,7 +44,7 @@ class SinceMark:
     def __init__(self, mark: Mark) -> None:
         """Compare with `mark`."""
         self.mark = mark
-        self._known: dict[Scope, dict[str, _Known]] = {}
+        self._known: dict[Scope, _Known] = {}
 
     def changes(self, snapshot: FleetSnapshot, metric: Metric) -> Changes:
         """Return how far all rows of the metric's table are from the mark; model.mark.Mark.since says when they are
@@ -91,30 +90,42 @@ class SinceMark:
         return Changes(values, reasons)
 
     def _rows(self, snapshot: FleetSnapshot, scope: Scope) -> tuple[Rows, npt.NDArray[np.bool_]]:
-        """Return for each row where it was at the mark, or why it was not, and whether its node was booted since."""
-        size = snapshot.tables[scope].values.shape[1]
-        rows, booted = np.full(size, _SILENT, dtype=np.int64), np.zeros(size, dtype=np.bool_)
-        known = self._known.setdefault(scope, {})
-        for node in snapshot.nodes:
-            first = first_row(node, scope)
-            if first < 0:
-                continue
-            kept, source = known.get(node.name), _source(node, scope)
-            if kept is None or kept.source is not source or kept.first != first or kept.boot_id != node.boot_id:
-                kept = known[node.name] = self._find(node, scope, source, first)
-            rows[first : first + kept.rows.size] = kept.rows
-            if kept.booted:
-                booted[first : first + kept.rows.size] = True
-        return rows, booted
+        nodes, size = snapshot.nodes, snapshot.tables[scope].values.shape[1]
+        known = self._known.get(scope)
+        if known is None or known.rows.size != size or not _is_same(known.nodes, nodes, scope):
+            known = self._find(nodes, size, scope)
+        self._known[scope] = known._replace(nodes=nodes)
+        return known.rows, known.booted
 
-    def _find(self, node: Node, scope: Scope, source: object, first: int) -> _Known:
-        devices = identities(node, scope)
-        marked = self.mark.nodes.get(node.name)
-        rows = np.full(len(devices), _SILENT, dtype=np.int64)
-        if marked is not None:
-            at = {device: marked.first[scope] + place for place, device in enumerate(marked.devices.get(scope, ()))}
-            rows[:] = [at.get(device, _ANOTHER) for device in devices]
-        return _Known(source, first, node.boot_id, rows, self.mark.booted_since(node))
+    def _find(self, nodes: tuple[Node, ...], size: int, scope: Scope) -> _Known:
+        rows, booted = np.full(size, _SILENT, dtype=np.int64), np.zeros(size, dtype=np.bool_)
+        for node in nodes:
+            first, marked = first_row(node, scope), self.mark.nodes.get(node.name)
+            if first < 0 or marked is None:
+                continue
+            devices, had = identities(node, scope), marked.devices.get(scope, ())
+            begin = marked.first.get(scope, -1)
+            part = slice(first, first + len(devices))
+            if devices == had:
+                rows[part] = np.arange(begin, begin + len(devices))
+            else:
+                at = {device: begin + place for place, device in enumerate(had)}
+                rows[part] = [at.get(device, _ANOTHER) for device in devices]
+            booted[part] = self.mark.booted_since(node)
+        return _Known(nodes, rows, booted)
+
+
+def _is_same(old: tuple[Node, ...], new: tuple[Node, ...], scope: Scope) -> bool:
+    """Tell whether rows stand for the same devices, in nodes that were not booted."""
+    return len(old) == len(new) and all(
+        before is now
+        or (
+            before.boot_id == now.boot_id
+            and first_row(before, scope) == first_row(now, scope)
+            and (_source(before, scope) is _source(now, scope) or _source(before, scope) == _source(now, scope))
+        )
+        for before, now in zip(old, new, strict=True)
+    )
 
 
 def _source(node: Node, scope: Scope) -> object:

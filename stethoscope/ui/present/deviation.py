@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stethoscope.analysis.peers import LEAST_PEERS, group_medians
 from stethoscope.analysis.since_mark import SinceMark
 from stethoscope.clock import hms
 from stethoscope.model.metric import REASON_WORDS, Kind, Reason, Scope
@@ -117,15 +116,8 @@ class Deviation:
         self.reasons = table.reasons[table.index[metric.id]].copy()
         scaled = metric.rate_scale if metric.kind is Kind.COUNTER else 1.0
         values = values_of(assessment, metric) * scaled
-        groups = self._comparable.groups(assessment, metric.scope)
-        usual = group_medians(values, groups.with_job)
-        alone = np.flatnonzero(np.isnan(usual) & ~np.isnan(values))
-        near = groups.with_job
-        if alone.size:
-            # A small job has not enough devices of its own to tell what is usual.
-            usual[alone] = group_medians(values, groups.alike)[alone]
-            near = near.copy()
-            near[alone] = groups.alike[alone] + 1 + int(near.max(initial=0))
+        compared = self._comparable.of(assessment, metric.scope)
+        usual = compared.usual(values)
         self.reasons[np.isnan(usual) & (self.reasons == Reason.PRESENT)] = Reason.WAITING
         away = values - usual
         self._centre = 0.0
@@ -136,7 +128,7 @@ class Deviation:
             with np.errstate(divide="ignore", invalid="ignore"):
                 away = np.where(away == 0, 0.0, np.clip(100.0 * away / usual, -_MOST_PERCENT, _MOST_PERCENT))
             least = 100.0 * _LEAST
-        scatter = np.nan_to_num(group_medians(np.abs(away), near, LEAST_PEERS))
+        scatter = np.nan_to_num(compared.usual(np.abs(away)))
         self.values, self._far = away, np.maximum(_SCATTERS * scatter, least)
 
     def _from_mark(self, assessment: Assessment, metric: Metric, least: float) -> None:
@@ -167,7 +159,7 @@ class Deviation:
         top = max(top, 2.0 * float(self._far.min(initial=np.inf))) if self._far.size else top
         if self._is_relative:
             top = min(top, 100.0)
-        if top > self.top or top < 0.4 * self.top:
+        if self.top <= 0 or top > self.top or top < 0.4 * self.top:
             self.top = round_up(top)
         self._divisor, self.unit = self._unit(metric)
         bad = away < 0 if metric.worse == "low" else away > 0 if metric.worse == "high" else beyond
