@@ -528,3 +528,23 @@ def test_counts_that_stand_still_and_a_boot_in_the_future_are_told_as_they_are()
     rows = "\n".join(text_of(view_of(snapshot, "gpu-002", 120, all_open=True)))
     assert re.search(r"OOM kills +3 in all", rows)
     assert re.search(r"Booted +0.0 s ago", rows)
+
+
+@pytest.mark.parametrize(("offset_s", "said"), [(3600.0, "60 m ahead of ours"), (-7.5, "7.5 s behind ours")])
+def test_a_clock_that_is_off_is_said_where_the_link_is(offset_s: float, said: str) -> None:
+    snapshot = fleet(3, devices=DEVICES)
+    nodes = (replace(snapshot.nodes[0], clock_offset_s=offset_s), *snapshot.nodes[1:])
+    rows = text_of(view_of(replace(snapshot, nodes=nodes), "gpu-001", 100))
+    probe = next(number for number, row in enumerate(rows) if "Probe" in row)
+    assert rows[probe].startswith(f" • Probe        clock {said} · ")
+    assert any(row.startswith(f" • clock        {said}, transport included") for row in rows[probe:])
+
+
+def test_what_has_not_been_read_for_long_says_so_in_its_section() -> None:
+    snapshot = fleet(3, devices=DEVICES)
+    node = snapshot.nodes[0]
+    parts = {name: replace(part, mono=MONO - 95) if name in ("disks", "pcie", "net") else part
+             for name, part in node.parts.items()}  # fmt: skip
+    rows = text_of(view_of(replace(snapshot, nodes=(replace(node, parts=parts), *snapshot.nodes[1:])), "gpu-001", 140))
+    said = {row.split()[1]: row for row in rows if row.startswith(" + ")}
+    assert {name for name, row in said.items() if "read 95 s ago" in row} == {"Fabric", "PCIe", "Storage"}

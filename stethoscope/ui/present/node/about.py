@@ -15,6 +15,7 @@ from stethoscope.ui.present.spans import Level, Tone
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from stethoscope.model.fleet import Node
     from stethoscope.model.scheduler import SchedulerState
 
 _WORDS = {
@@ -24,6 +25,10 @@ _WORDS = {
     "transparent_hugepage": "huge pages", "clocksource": "clocksource", "mtu": "MTU", "cuda_toolkit": "CUDA toolkit",
     "time_source": "time source", "cmdline": "boot line",
 }  # fmt: skip
+
+
+_CLOCK_S = 5.0
+"""A node's clock may differ from ours by this much, for transport and load make some of it."""
 
 
 def identity(view: View, level: int) -> Section:
@@ -117,7 +122,16 @@ def probe(view: View, level: int) -> Section:
         level = max(level, Level.LOST)
     if not node.link.verified:
         parts.append("host key not verified")
+    if node.clock_offset_s is not None and abs(node.clock_offset_s) >= _CLOCK_S:
+        # Its log lines would be looked for at the wrong time.
+        parts.insert(0, f"clock {_offset(node)}")
+        level = max(level, Level.PLANNED)
     return Section("probe", "Probe", level, joined(view, parts), _probe_body)
+
+
+def _offset(node: Node) -> str:
+    offset_s = node.clock_offset_s or 0.0
+    return f"{duration(abs(offset_s))} {'ahead of' if offset_s > 0 else 'behind'} ours"
 
 
 def _probe_body(view: View) -> list[Line]:
@@ -142,5 +156,6 @@ def _probe_body(view: View) -> list[Line]:
         text = f"read every {duration(part.every_s)}, last {duration(age)} ago".replace(".0 s", " s")
         lines.append(text_line(view, "probe", name, text, Tone.STALE if late else Tone.PLAIN))
     if node.clock_offset_s is not None and abs(node.clock_offset_s) >= 1:
-        lines.append(text_line(view, "probe", "clock", f"{node.clock_offset_s:+.1f} s from ours, transport included"))
+        level = Level.PLANNED if abs(node.clock_offset_s) >= _CLOCK_S else 0
+        lines.append(text_line(view, "probe", "clock", f"{_offset(node)}, transport included", level=level))
     return lines

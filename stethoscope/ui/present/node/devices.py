@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from stethoscope.clock import duration
 from stethoscope.model.metric import Missing, Reason, Scope
 from stethoscope.ui.present.node.rows import Column, device_rows
 from stethoscope.ui.present.node.table import metric_table
@@ -66,6 +67,14 @@ def waiting(view: View, group: str, scope: Scope) -> str:
     return "none" if view.is_whole(group) else "not read yet"
 
 
+def aged(view: View, group: str) -> str:
+    """Return how old what a group told is, empty while it is not older than it should be."""
+    part = view.node.parts.get(group)
+    age_s = max(0.0, view.assessment.now_mono - part.mono) if part is not None else 0.0
+    late = part is not None and age_s > 3 * part.every_s + 1 and view.node.link.state.is_live
+    return f"read {duration(age_s)} ago" if late else ""
+
+
 def gpus(view: View, level: int) -> Section | None:
     """Return the section of the GPUs, None on a node without any."""
     node = view.node
@@ -112,7 +121,7 @@ def fabric(view: View, level: int) -> Section:
     nets = len(view.snapshot.rows(node, Scope.NET))
     if nets:
         up = sum(state == UP for state in present(view, Scope.NET, "net_operstate"))
-        parts.append(f"{up} of {nets} interfaces up")
+        parts.append(joined(view, [f"{up} of {nets} interfaces up", aged(view, "net")]))
     return Section("fabric", "Fabric", level, joined(view, parts or ["no ports seen"]), _fabric_body, keeps_open=True)
 
 
@@ -136,6 +145,7 @@ def storage(view: View, level: int) -> Section:
         busy = present(view, Scope.DISK, "disk_io_util")
         passed = present(view, Scope.DISK, "smart_passed")
         parts.append(f"{disks} disk{'s' if disks > 1 else ''}" + (f", busiest {number(max(busy))} %" if busy else ""))
+        parts.append(aged(view, "disks"))
         parts.append("SMART passed" if passed and min(passed) == 1 else "SMART failed" if passed else "SMART not seen")
     else:
         parts.append(f"disks {waiting(view, 'disks', Scope.DISK)}")
@@ -146,7 +156,7 @@ def storage(view: View, level: int) -> Section:
         words = f"{mounts} file system{'s' if mounts > 1 else ''}"
         if fullest is not None:
             words += f", fullest {view.node.devices[Scope.FS][fullest[1]]} {number(fullest[0])} %"
-        parts.append(words)
+        parts += [words, aged(view, "mounts")]
     else:
         parts.append(f"file systems {waiting(view, 'mounts', Scope.FS)}")
     return Section("storage", "Storage", level, joined(view, parts), _storage_body)

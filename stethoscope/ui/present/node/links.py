@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from stethoscope.model.metric import Missing, Reason, Scope
-from stethoscope.ui.present.node.devices import errors, joined, present, said, waiting
+from stethoscope.ui.present.node.devices import aged, errors, joined, present, said, waiting
 from stethoscope.ui.present.node.judge import expectation, of_lost_gpus, same_address
 from stethoscope.ui.present.node.rows import Column, device_rows
 from stethoscope.ui.present.node.view import Line, Piece, Section, Spot, View
@@ -35,7 +35,7 @@ def nvlink(view: View, level: int) -> Section | None:
         of_each = f"{next(iter(each.values()))} of each GPU" if len(set(each.values())) == 1 else ""
         links = f"{up} links up" if up == count else f"{up} of {count} links up"
         traffic = [f"receive {text}" for text in said(view, Scope.GPU, "nvlink_rx")]
-        summary = joined(view, [links, of_each, errors(view, Scope.NVLINK), *traffic])
+        summary = joined(view, [links, of_each, aged(view, "gpu"), errors(view, Scope.NVLINK), *traffic])
     return Section("nvlink", "NVLink", level, summary, _nvlink_body)
 
 
@@ -97,7 +97,11 @@ def pcie(view: View, level: int) -> Section:
     links = f"{count} links at their maximum" if full.all() else f"{int(full.sum())} of {count} links at their maximum"
     moving = errors(view, Scope.PCIE)
     return Section(
-        "pcie", "PCIe", level, joined(view, [links, "no AER errors" if moving.startswith("no") else moving]), _pcie_body
+        "pcie",
+        "PCIe",
+        level,
+        joined(view, [links, aged(view, "pcie"), "no AER errors" if moving.startswith("no") else moving]),
+        _pcie_body,
     )
 
 
