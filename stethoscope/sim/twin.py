@@ -250,7 +250,11 @@ class Twin:
         sums = self._sums.get(metric)
         if rate is None:
             return np.zeros(self._base[metric].shape) if sums is None else sums
-        grown = rate * (self._read_at(rate.shape, at_s) - self._read_s[rate.shape])
+        if metric in SLOW_COUNTERS:
+            # What counts time cannot count more of it than has passed.
+            grown = rate * (at_s - self._start_s)
+        else:
+            grown = rate * (self._read_at(rate.shape, at_s) - self._read_s[rate.shape])
         return grown if sums is None else sums + grown
 
     def _read_at(self, shape: tuple[int, ...], at_s: float) -> Floats:
