@@ -191,6 +191,8 @@ class BlocksApp(App[None]):
         names = [*PALETTES]
         self.theme = names[(names.index(self.theme) + 1) % len(names)]
         self.view.forget()
+        for lines in self.query(Lines):
+            lines.refresh()
         self.feed()
 
 
