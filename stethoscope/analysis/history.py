@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stethoscope.model.fleet import FleetSnapshot, Floats, Node
     from stethoscope.model.metric import Metric
 
-    Column = npt.NDArray[np.float32]
+Column = npt.NDArray[np.float32]
 
 EVERY_S, EVERY_MANY_S = 5.0, 10.0
 """Seconds between two samples; more in a fleet of more than MANY_NODES nodes."""
@@ -64,6 +64,11 @@ class History:
     def seconds(self) -> float:
         """Return how far back the samples go."""
         return self._samples[-1].mono - self._samples[0].mono if self._samples else 0.0
+
+    @property
+    def last_mono(self) -> float | None:
+        """Return the monotonic time of the last sample, None before the first."""
+        return self._samples[-1].mono if self._samples else None
 
     def take(self, snapshot: FleetSnapshot) -> bool:
         """Take a sample of `snapshot` if one is due; return whether it was."""
@@ -122,6 +127,18 @@ class History:
             if columns is not None and row < columns[position].size:
                 values[number] = columns[position][row]
         return ages, values
+
+    def columns(self, scope: Scope, metric: str) -> list[tuple[float, Column]]:
+        """Return the samples of all rows, the oldest first: monotonic time and values, NaN where there was none; what
+        did not change between two samples is the same array. Empty for what is not kept."""
+        position = self._kept.get(scope, {}).get(metric)
+        if position is None:
+            return []
+        return [(sample.mono, sample.columns[scope][position]) for sample in self._samples if scope in sample.columns]
+
+    def born(self, scope: Scope) -> Floats:
+        """Return by row the monotonic time since which it stands for the device that it stands for now."""
+        return self._born.get(scope, np.empty(0))
 
     def share(self, scope: Scope, metric: str, row: int, bit: int, seconds: float) -> float | None:
         """Return in which share of the samples of the last `seconds` a bit of a state was set, of those that have a

@@ -48,6 +48,8 @@ def node_row(
     for cells, text in ((layout.job, jobs_text(node)), (layout.rack, node.rack)):
         if cells:
             row += [gap, Span(pad(text, cells, ellipsis), Tone.NORMAL)]
+    if layout.trend:
+        row += [gap, Span(grid.trends.bars(grid.snapshot, node), Tone.QUIET)]
     row.append(gap)
     sentence, said = what
     if not sentence and grid.view.group != "leaf":

@@ -21,11 +21,13 @@ from stethoscope.ui.present.numbers import common_unit
 from stethoscope.ui.present.peers import Peers
 from stethoscope.ui.present.spans import Level, width
 from stethoscope.ui.present.summary import Summary, summarise, values_of
+from stethoscope.ui.present.trend_row import RowTrends
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from stethoscope.analysis.filter import Filter
+    from stethoscope.analysis.history import History
     from stethoscope.model.fleet import FleetSnapshot, Node
     from stethoscope.model.mark import Mark
     from stethoscope.model.metric import Metric
@@ -75,6 +77,9 @@ class FleetGrid:
         self.mark: Mark | None = None
         """With what the metric is compared in the mode `mark`."""
         self._deviation = Deviation()
+        self.history: History | None = None
+        """What values were in the last minutes; None for no trends."""
+        self.trends = RowTrends(glyphs)
         self._odd: Flags = np.empty(0, dtype=np.bool_)
         self._idle: Flags = np.empty(0, dtype=np.bool_)
         self._filter: Filter | None = None
@@ -132,7 +137,10 @@ class FleetGrid:
         self._named = self._name_rows()
         titles = max((width(name) for name, _ in self.sections()), default=0)
         digits = self._digits[1] if away is None else away.digits
-        self.layout = choose(snapshot, metric, cells, digits, self.view, titles)
+        trends = self.history is not None
+        if self.history is not None:
+            self.trends.update(self.history, metric, self.scale)
+        self.layout = choose(snapshot, metric, cells, digits, self.view, titles, trends=trends)
         healthy = assessment.nodes == 0
         alike, idle = healthy & ~self._odd, healthy & self._idle
         self.arranged = self._arranger.lines(assessment, self.view, alike, idle, height, held, leaves)
@@ -332,6 +340,7 @@ class FleetGrid:
             age_word(node, self.assessment.now_mono), self.scale.low, self.scale.high, node.name in self.marked,
             tuple(rows[part.start : part.stop].tobytes() for scope, rows in self._named.items()
                   if (part := self.snapshot.rows(node, scope))),
+            self.trends.version,
             self.deviation.state(self.snapshot.rows(node, self.metric.scope)) if self.deviation is not None else None,
         )  # fmt: skip
         cached = self._cache.get(here.key)

@@ -10,6 +10,7 @@ import numpy as np
 from stethoscope.model.metric import Reason, Scope
 from stethoscope.ui.present.numbers import cell_text
 from stethoscope.ui.present.spans import Row, Span, Tone, width
+from stethoscope.ui.present.trend_row import CELLS as TREND_CELLS
 
 if TYPE_CHECKING:
     from stethoscope.model.fleet import FleetSnapshot, Node
@@ -26,6 +27,7 @@ _LINK_WIDTH = 12
 LABELS = {Scope.GPU: "gpu", Scope.PORT: "ib"}
 """Names of the blocks of cells in the headline."""
 _WHAT_BARE = 34
+_WHAT_BESIDE_TREND = 44
 _WHAT_LEAST = 16
 """What is left at least for the sentence where the user wants numbers."""
 
@@ -50,6 +52,8 @@ class Layout:
     link: int = 0
     job: int = 0
     rack: int = 0
+    trend: int = 0
+    """Bars of the last minutes."""
     indent: int = 0
     """Blanks before the name of a node, below that of its group; `name` counts them."""
 
@@ -82,6 +86,7 @@ class Layout:
             self.link,
             self.job,
             self.rack,
+            self.trend,
         ]
         return 3 + self.name + sum(block + gap for block in blocks if block) + gap
 
@@ -111,9 +116,18 @@ class Layout:
         return self.width - self.before_what
 
 
-def choose(snapshot: FleetSnapshot, metric: Metric, cells: int, digits: int, view: View, titles: int = 0) -> Layout:
+def choose(
+    snapshot: FleetSnapshot,
+    metric: Metric,
+    cells: int,
+    digits: int,
+    view: View,
+    titles: int = 0,
+    *,
+    trends: bool = False,
+) -> Layout:
     """Return the richest layout that leaves room for the sentence in the last column: `digits` is the width of a number
-    of `metric`, `titles` that of the longest name of a group."""
+    of `metric`, `titles` that of the longest name of a group; with `trends` there is a history."""
     indent = 0 if view.group == "none" else 2 if cells >= _ROOMY else 1
     name = min(_NAME_LIMIT, max((width(node.name) for node in snapshot.nodes), default=4)) + indent
     name = max(name, 8, min(titles, _TITLE_LIMIT))
@@ -126,7 +140,9 @@ def choose(snapshot: FleetSnapshot, metric: Metric, cells: int, digits: int, vie
     value = digits if metric.scope is Scope.NODE else 0
     bare = Layout(cells, name, gpus, ports, gpu_cell, port_cell, value, spaced=True, indent=indent)
     if bare.what >= _WHAT_BARE:
-        return _richer(bare, snapshot, view)
+        rich = _richer(bare, snapshot, view)
+        with_trend = replace(rich, trend=TREND_CELLS) if trends and not metric.words else rich
+        return with_trend if with_trend.what >= _WHAT_BESIDE_TREND else rich
     narrow = min(name, max(8, cells // 4))
     small = replace(bare, name=narrow, gpu_cell=1, port_cell=1, spaced=False)
     if view.density == "numbers":
@@ -167,8 +183,8 @@ def digits_of(snapshot: FleetSnapshot, metric: Metric, least: int, divisor: floa
     return max([least, *(len(cell_text(metric, float(value), divisor)) for value in sample)])
 
 
-def headline(layout: Layout) -> Row:
-    """Return the names of the columns, each above its own."""
+def headline(layout: Layout, trend_span: str = "") -> Row:
+    """Return the names of the columns, each above its own; `trend_span` says how long a row of bars is."""
     lead, gap = ("   ", "   ") if layout.spaced else ("  ", " ")
     parts = [lead + "node".ljust(layout.name) + ("" if layout.spaced else " ")]
     if layout.value:
@@ -178,6 +194,7 @@ def headline(layout: Layout) -> Row:
         if count:
             parts.append(_numbered(label, count, cell) if layout.spaced else label[:count].ljust(count))
     parts += [name.ljust(cells) for name in ("host", "link", "job", "rack") if (cells := getattr(layout, name))]
+    parts += [trend_span.ljust(layout.trend)] if layout.trend else []
     parts.append("what")
     return (Span(gap.join(parts), Tone.QUIET),)
 

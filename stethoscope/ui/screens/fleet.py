@@ -154,6 +154,7 @@ class FleetScreen(FleetFilter):
         from stethoscope.ui.present.layout import headline
         from stethoscope.ui.present.legend import legend_line
         from stethoscope.ui.present.lines import finding_rows, unseen_line
+        from stethoscope.ui.present.node.trend import span_text
 
         glyphs, view, cells = self._owner.glyphs, self._swap(), self.size.width
         if self._grid is None:
@@ -175,7 +176,8 @@ class FleetScreen(FleetFilter):
         # The room is reckoned, not asked for: the widget still has the height that it had before.
         room = self.size.height - _FIXED_LINES - len(findings) - tall
         view.key = self._cursor or view.key
-        grid.mark = self._owner.session.mark if self._owner.session is not None else None
+        if self._owner.session is not None:
+            grid.mark, grid.history = self._owner.session.mark, self._owner.session.history
         grid.update(assessment, now_wall, view.cells or cells - 1, room, view.key)
         if self._cursor is not None and self._cursor not in grid.lines:
             view.key = None
@@ -183,7 +185,8 @@ class FleetScreen(FleetFilter):
         assert grid.layout is not None
         self._draw_top(now_wall)
         self.show_line("legend", legend_line(grid, cells))
-        names = headline(grid.layout) if isinstance(view, GridView) else view.headline(cells)
+        span = span_text(grid.trends.span_s)
+        names = headline(grid.layout, span) if isinstance(view, GridView) else view.headline(cells)
         self.query_one("#headline", Lines).show([names] if tall else [])
         self.query_one("#findings", Lines).show(findings)
         view.follow()

@@ -82,7 +82,7 @@ def test_within_the_usual_scatter_nothing_is_loud() -> None:
     noise = {(f"gpu-00{node}/gpu/{gpu}", "gpu_power_draw"): 600 + 10 * gpu for node in (1, 2) for gpu in range(8)}
     distances = away(grid_of(fleet(2, set=noise), "peers", "gpu_power_draw"))
     assert not distances.beyond.any()
-    assert [distances.text(row) for row in (0, 7)] == ["−5", "+5"]
+    assert [distances.text(row) for row in (0, 7)] == ["−6", "+6"]
     far = away(grid_of(fleet(2, set=noise | {("gpu-001/gpu/0", "gpu_power_draw"): 200}), "peers", "gpu_power_draw"))
     assert far.beyond.nonzero()[0].tolist() == [0]
 
