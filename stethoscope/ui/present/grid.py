@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     Flags = npt.NDArray[np.bool_]
 
 __all__ = ["FOLD", "FOLD_IDLE", "FleetGrid", "Target"]
+_TOGETHER = 24
+"""So many lines that stand for several nodes are worked out at once: about what is visible of them."""
 
 
 class Target(NamedTuple):
@@ -90,7 +92,9 @@ class FleetGrid:
         self._wall = 0.0
         self._said: dict[str, tuple[tuple[object, ...], tuple[str, Level]]] = {}
         self._cache: dict[str, tuple[tuple[object, ...], Row]] = {}
-        self._summary: dict[bool, tuple[Summary, dict[str, int]]] = {}
+        self._bundles: dict[bool, tuple[list[Line], dict[str, int]]] = {}
+        """Lines of groups, and those that stand for nodes that are alike, each with its place."""
+        self._summary: dict[tuple[bool, int], Summary] = {}
 
     @property
     def snapshot(self) -> FleetSnapshot:
@@ -114,6 +118,7 @@ class FleetGrid:
         snapshot = assessment.snapshot
         self._wall = now_wall
         self._summary.clear()
+        self._bundles.clear()
         metric = self.metric
         table = snapshot.tables[metric.scope]
         self.heat = self.scale.update(table, metric)
@@ -262,19 +267,23 @@ class FleetGrid:
         return bool(self._idle[node.index])
 
     def summary(self, line: Line) -> tuple[Summary, int]:
-        """Return what the nodes of a line have in common, with the place of the line in it; all lines of a kind are
-        worked out at once when the first of them is drawn."""
+        """Return what the nodes of a line have in common, with the place of the line in it; lines that stand together
+        are worked out at once when the first of them is drawn."""
         assert self.assessment is not None
         heads = line.kind is Kind.HEAD
-        if heads not in self._summary:
-            lines = [
+        if heads not in self._bundles:
+            bundles = [
                 other for other in self.arranged if other.kind is not Kind.NODE and (other.kind is Kind.HEAD) == heads
             ]
+            self._bundles[heads] = bundles, {other.key: place for place, other in enumerate(bundles)}
+        bundles, places = self._bundles[heads]
+        part, place = divmod(places[line.key], _TOGETHER)
+        if (heads, part) not in self._summary:
+            lines = bundles[part * _TOGETHER : (part + 1) * _TOGETHER]
             values = values_of(self.assessment, self.metric) if self.deviation is None else self.deviation.values
             made = summarise(self.assessment, self.metric, values, self._buckets(lines), len(lines))
-            self._summary[heads] = made, {other.key: place for place, other in enumerate(lines)}
-        made, places = self._summary[heads]
-        return made, places[line.key]
+            self._summary[heads, part] = made
+        return self._summary[heads, part], place
 
     def _buckets(self, lines: list[Line]) -> dict[Scope, npt.NDArray[np.int64]]:
         assert self.assessment is not None
