@@ -169,7 +169,7 @@ class MarkKeeper:
             try:
                 self.mark = file.read()
             except DataError as error:
-                self._notices.append(f"the mark cannot be read: {error}")
+                self._notices.append(f"the mark is not used, M sets another: {error}")
 
     def set(self, snapshot: FleetSnapshot) -> Mark:
         """Set the mark at the moment of `snapshot`."""

@@ -71,7 +71,7 @@ def test_a_file_that_is_no_mark_is_told(tmp_path: Path, content: bytes) -> None:
         file.read()
     keeper = MarkKeeper(file)
     assert keeper.mark is None
-    assert keeper.take_notices()[0].startswith("the mark cannot be read: ")
+    assert keeper.take_notices()[0].startswith("the mark is not used, M sets another: ")
     assert keeper.take_notices() == []
     keeper.set(counted(5))
     assert since(file.read(), counted(6)) == 1

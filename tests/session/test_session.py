@@ -270,5 +270,5 @@ def test_a_mark_that_cannot_be_read_is_told_once(clock: FixedClock, tmp_path: Pa
     file = MarkFile("played", tmp_path)
     file.path.write_bytes(b"junk")
     session = Session(Played(), catalogue(), clock, marks=file)
-    assert [notice.partition(":")[0] for notice in session.take_notices()] == ["the mark cannot be read"]
+    assert [notice.partition(":")[0] for notice in session.take_notices()] == ["the mark is not used, M sets another"]
     assert session.take_notices() == []

@@ -548,3 +548,13 @@ def test_what_has_not_been_read_for_long_says_so_in_its_section() -> None:
     rows = text_of(view_of(replace(snapshot, nodes=(replace(node, parts=parts), *snapshot.nodes[1:])), "gpu-001", 140))
     said = {row.split()[1]: row for row in rows if row.startswith(" + ")}
     assert {name for name, row in said.items() if "read 95 s ago" in row} == {"Fabric", "PCIe", "Storage"}
+
+
+async def test_a_picture_that_is_due_before_the_screen_is_there_is_drawn_when_it_is() -> None:
+    async with app_on(sick()).run_test(size=(80, 24)) as pilot:
+        app = await ready(pilot)
+        screen = NodeScreen(app, SICK)
+        screen.show_snapshot(sick(), MONO, WALL)
+        await app.push_screen(screen)
+        await pilot.pause()
+        assert line(app, "top").startswith(f" ✖ {SICK}  live")

@@ -105,7 +105,8 @@ class DriftScreen(Screen[None]):
             self.set_timer(PAUSE_S, partial(self._compare, snapshot))
 
     def _draw(self) -> None:
-        if self._table is None or self._snapshot is None:
+        # A picture can be due before the screen is laid out, and while it is taken away.
+        if self._table is None or self._snapshot is None or not self.query(RowsView):
             return
         view, cells, glyphs = self.query_one(RowsView), self.size.width, self._owner.glyphs
         replay = self._owner.replay.state if self._owner.replay is not None else None

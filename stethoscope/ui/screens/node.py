@@ -83,8 +83,9 @@ class NodeScreen(Screen[None]):
         yield Lines(id="keys")
 
     def on_mount(self) -> None:
-        """Draw what needs no data."""
+        """Draw what needs no data, and what has come already."""
         self._frame()
+        self._draw()
 
     def on_resize(self, event: events.Resize) -> None:
         """Fit the new size."""
@@ -115,7 +116,8 @@ class NodeScreen(Screen[None]):
 
     def _draw(self) -> None:
         snapshot = self._snapshot
-        if snapshot is None:
+        # A picture can be due before the screen is laid out, and while it is taken away.
+        if snapshot is None or not self.query(RowsView):
             return
         if self._node_name not in snapshot.by_name:
             self._leave()
