@@ -220,6 +220,13 @@ class StethoscopeApp(App[None]):
         self.push_screen(DriftScreen(self))
         self.call_after_refresh(self.pull)
 
+    def open_heat(self) -> None:
+        """Show one metric of every node over the last minutes."""
+        from stethoscope.ui.screens.heat import HeatScreen
+
+        self.push_screen(HeatScreen(self))
+        self.call_after_refresh(self.pull)
+
     def retry_node(self, node: Node) -> None:
         """Try the link to a node now, when it waits for its next attempt."""
         if self.session is None or self.replay is not None:

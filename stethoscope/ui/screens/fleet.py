@@ -270,6 +270,10 @@ class FleetScreen(FleetFilter):
         """Show which nodes differ in versions and settings."""
         self._owner.open_drift()
 
+    def action_open_heat(self) -> None:
+        """Show the metric of every node over the last minutes."""
+        self._owner.open_heat()
+
     def action_retry_node(self) -> None:
         """Try the link to the node under the cursor now."""
         names = self._under_cursor()

@@ -40,6 +40,7 @@ def help_rows(glyphs: Glyphs, cells: int, *, replay: bool = False) -> list[Row]:
         ("fleet", "on the fleet"),
         ("node", "on a node"),
         ("drift", "in the drift table"),
+        ("heat", "in the heat over time"),
         ("preview", "before a probe is run"),
         ("result", "with what a probe said"),
         ("everywhere", "everywhere"),
