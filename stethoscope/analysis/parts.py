@@ -55,16 +55,21 @@ class Parts:
 
     def take(self, node: NodeState, frame: Frame, mono: float, facts: Facts, every_s: float) -> bool:
         """Take one part; `mono` is the node's clock at its reading. Return False when it tells nothing: it means that
-        nothing has changed since a part that was missed, or is of the past."""
+        nothing has changed since a part that was missed, or is of the past. A reading that is sent once more, because
+        all groups were asked for, is neither."""
         group = facts.group
-        is_past = mono <= node.part_mono.get(group, -np.inf)
-        if is_past or (facts.same and group not in node.whole):
+        known_mono = node.part_mono.get(group, -np.inf)
+        if mono < known_mono or (facts.same and group not in node.whole):
             return False
+        is_again = mono == known_mono
+        if is_again and group in node.whole:
+            return True
         if group not in node.part_mono and len(node.part_mono) >= _MOST_GROUPS:
             return False
         node.part_mono[group] = mono
         every_s = min(max(every_s, _EVERY_S[0]), _EVERY_S[1]) if every_s else 30.0
-        node.parts = {**node.parts, group: PartAge(frame.received_mono, every_s)}
+        if not is_again or group not in node.parts:
+            node.parts = {**node.parts, group: PartAge(frame.received_mono, every_s)}
         node.published = None
         if facts.same:
             self._same(node, group, mono)

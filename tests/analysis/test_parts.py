@@ -256,6 +256,38 @@ def test_a_part_of_the_past_is_not_taken() -> None:
     assert fleet.look().nodes[0].bad_lines == 1
 
 
+def test_a_reading_that_is_sent_again_changes_nothing_and_asks_for_nothing() -> None:
+    fleet = started()
+    fleet.part("host", node={"oom_kills": 5})
+    fleet.part("host", node={"oom_kills": 65})
+    before = fleet.look()
+    fleet.part("host", dt=0.0, node={"oom_kills": 65})
+    after = fleet.look()
+    assert value(after, "n1", "oom_kills") == value(before, "n1", "oom_kills") == 2
+    assert after.nodes[0].parts == before.nodes[0].parts
+    assert after.nodes[0].bad_lines == 0
+    assert fleet.state.take_full_requests() == []
+
+
+def test_a_reading_that_is_sent_again_behind_a_gap_makes_its_group_whole() -> None:
+    fleet = started()
+    fleet.part("host", node={"oom_kills": 5})
+    fleet.part("host", node={"oom_kills": 65})
+    before = fleet.look().nodes[0].parts
+    fleet.say(wire.Delta, seq=fleet.seq + 2)
+    assert fleet.state.take_full_requests() == ["n1"]
+    fleet.full()
+    read_at, fleet.mono = fleet.mono, before["host"].mono
+    fleet.part("host", dt=0.0, node={"oom_kills": 65})
+    fleet.mono = read_at
+    assert fleet.look().nodes[0].parts == before
+    assert value(fleet.look(), "n1", "oom_kills") == 2
+    fleet.part("host", same=True)
+    assert value(fleet.look(), "n1", "oom_kills") == 0
+    assert fleet.look().nodes[0].bad_lines == 0
+    assert fleet.state.take_full_requests() == []
+
+
 def test_a_part_before_the_inventory_is_not_taken_and_the_node_is_asked() -> None:
     fleet = Fleet()
     fleet.part("host", node={"swap_used": 1})
