@@ -5,12 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.native.fake_nvml import FakeNvml, build
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+# How long an example takes says how busy the machine is, not whether it is right.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session")
