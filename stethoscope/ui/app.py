@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from stethoscope.clock import Clock
-    from stethoscope.model.fleet import Node
+    from stethoscope.model.fleet import FleetSnapshot, Node
     from stethoscope.ui.session import OpenSession, ReplayLike, SessionLike
 
 PULL_S = 0.25
@@ -41,8 +41,9 @@ PULL_S = 0.25
 EAGER_PULL_S = 0.05
 EAGER_S = 3.0
 """For so long after the session is open it looks more often: the first nodes should not wait for the next look."""
-MANY_NODES = 256
-"""Above this many nodes it looks half as often: there is more to look at, and each node sends more rarely."""
+MANY_NODES, MOST_NODES = 256, 1024
+"""Above so many nodes it looks half as often, above the others a quarter as often: there is more to look at, and each
+node sends more rarely."""
 _GOODBYE_S = 4.0
 _PLAIN = Look()
 
@@ -91,8 +92,9 @@ class StethoscopeApp(App[None]):
         self._picture = Picture()
         self.away = False
         """Another program has the terminal: nothing is drawn."""
-        self._pulls = 0
-        self._many = False
+        self._looks = 0
+        self._every = 1
+        """Of so many looks one is taken."""
         self._any_live = False
         self.fleet_screen = FleetScreen(self)
         self._typed = Typed(self, super().on_event)
@@ -114,7 +116,7 @@ class StethoscopeApp(App[None]):
 
     def _begin(self) -> None:
         self._work = asyncio.create_task(self._drive())
-        self.set_interval(PULL_S, self.pull)
+        self.set_interval(PULL_S, self._pull_due)
 
     async def _drive(self) -> None:
         try:
@@ -179,7 +181,14 @@ class StethoscopeApp(App[None]):
             await asyncio.wait([work], timeout=_GOODBYE_S)
 
     def _pull_first(self) -> None:
-        if not self._any_live:
+        # Drawing 2,000 nodes of which none has said anything would only keep the first one waiting.
+        if not self._any_live and self.session is not None and _any_frames(self.session.snapshot()):
+            self.pull()
+
+    def _pull_due(self) -> None:
+        """Pull as often as the size of the fleet asks for."""
+        self._looks += 1
+        if self._looks % self._every == 0:
             self.pull()
 
     def pull(self) -> None:
@@ -196,12 +205,9 @@ class StethoscopeApp(App[None]):
             return
         for notice in self.session.take_notices():
             self.tell(notice, seconds=15)
-        self._pulls += 1
-        if self._pulls % 2 and self._many:
-            return
         snapshot = self.session.snapshot()
-        self._many = len(snapshot.nodes) > MANY_NODES
-        self._any_live = self._any_live or any(node.frames for node in snapshot.nodes)
+        self._every = 1 + (len(snapshot.nodes) > MANY_NODES) + 2 * (len(snapshot.nodes) > MOST_NODES)
+        self._any_live = self._any_live or _any_frames(snapshot)
         show(snapshot, self.clock.monotonic(), self.clock.wall())
         if self._heard is not None and not self.away:
             self._heard.show(snapshot)
@@ -400,6 +406,10 @@ def _place(error: BaseException | None) -> str:
     while trace.tb_next is not None:
         trace = trace.tb_next
     return f" ({trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno})"
+
+
+def _any_frames(snapshot: FleetSnapshot) -> bool:
+    return any(node.frames for node in snapshot.nodes)
 
 
 def _load() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +35,15 @@ SEVERITY_LEVELS: dict[Severity, Level] = {
     Severity.NONE: Level.NORMAL,
 }
 _REASON_LEVELS = np.array([REASON_LEVELS[reason] for reason in Reason], dtype=np.uint8)
+_LINK_LEVELS = {
+    state: Level.MISSING
+    if state.is_pending
+    else Level.STALE
+    if state in (LinkState.SILENT, LinkState.FLOODING)
+    else Level.LOST
+    for state in LinkState
+}
+"""Of links that bring nothing now."""
 _ACTIVE_PORT = 4
 
 
@@ -80,7 +90,7 @@ def assess(snapshot: FleetSnapshot, now_mono: float) -> Assessment:
     _raise_named(snapshot, findings, rows)
     owners = {scope: _owners(snapshot, scope) for scope in (Scope.GPU, Scope.PORT)}
     hung = _hung(snapshot, owners[Scope.GPU][0])
-    ages = tuple(freshness(node, now_mono) for node in snapshot.nodes)
+    ages = tuple([freshness(node, now_mono) for node in snapshot.nodes])
     fresh = np.array(ages, dtype=np.uint8)
     nodes = np.maximum(rows[Scope.NODE], np.where(hung, np.uint8(Level.HUNG), np.uint8(0)))
     for scope, (owner, _) in owners.items():
@@ -130,18 +140,28 @@ def _raise_owners(snapshot: FleetSnapshot, scope: Scope, levels: Levels, nodes: 
 
 
 def _owners(snapshot: FleetSnapshot, scope: Scope) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    size = snapshot.tables[scope].values.shape[1]
-    owner, position = np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.int64)
     nodes = snapshot.nodes
-    first = [node.gpu_first if scope is Scope.GPU else node.port_first for node in nodes]
-    counts = [len(node.gpus) if scope is Scope.GPU else len(node.ports) for node in nodes]
+    if scope is Scope.GPU:
+        first, counts = [node.gpu_first for node in nodes], [len(node.gpus) for node in nodes]
+    else:
+        first, counts = [node.port_first for node in nodes], [len(node.ports) for node in nodes]
+    return _owners_of(snapshot.tables[scope].values.shape[1], tuple(first), tuple(counts))
+
+
+@lru_cache(maxsize=8)
+def _owners_of(
+    size: int, first: tuple[int, ...], counts: tuple[int, ...]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the owners of `size` rows; as a rule nothing has changed since the last look, so they are kept."""
+    owner, position = np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.int64)
     starts = np.array(first, dtype=np.int64)
     many = np.where(starts >= 0, np.array(counts, dtype=np.int64), 0)
-    index = np.repeat(np.arange(len(nodes)), many)
+    index = np.repeat(np.arange(len(first)), many)
     within = np.arange(index.size) - np.repeat(np.cumsum(many) - many, many)
     rows = starts[index] + within
     owner[rows] = index
     position[rows] = within
+    owner.flags.writeable = position.flags.writeable = False
     return owner, position
 
 
@@ -160,12 +180,8 @@ def _hung(snapshot: FleetSnapshot, owner: npt.NDArray[np.int64]) -> npt.NDArray[
 
 def freshness(node: Node, now_mono: float) -> Level:
     """Return how far the values of a node can be read as current."""
-    if node.link.state.is_pending:
-        return Level.MISSING
-    if node.link.state in (LinkState.SILENT, LinkState.FLOODING):
-        return Level.STALE
-    if not node.link.state.is_live:
-        return Level.LOST
+    if node.link.state is not LinkState.LIVE:
+        return _LINK_LEVELS[node.link.state]
     if node.frame_mono is None:
         return Level.MISSING
     return Level.STALE if node.is_stale(now_mono) else Level.NORMAL

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -129,11 +130,11 @@ def choose(
     """Return the richest layout that leaves room for the sentence in the last column: `digits` is the width of a number
     of `metric`, `titles` that of the longest name of a group; with `trends` there is a history."""
     indent = 0 if view.group == "none" else 2 if cells >= _ROOMY else 1
-    name = min(_NAME_LIMIT, max((width(node.name) for node in snapshot.nodes), default=4)) + indent
+    name = min(_NAME_LIMIT, _longest(tuple([node.name for node in snapshot.nodes])) or 4) + indent
     name = max(name, 8, min(titles, _TITLE_LIMIT))
     # By leaf, a row is about the ports that a node has there: its GPUs belong to no leaf.
-    gpus = 0 if view.group == "leaf" else max((len(node.gpus) for node in snapshot.nodes), default=0)
-    ports = max((len(node.ports) for node in snapshot.nodes), default=0)
+    gpus = 0 if view.group == "leaf" else max([len(node.gpus) for node in snapshot.nodes], default=0)
+    ports = max([len(node.ports) for node in snapshot.nodes], default=0)
     wanted = digits if view.density in ("auto", "numbers") else 1
     gpu_cell = wanted if metric.scope is Scope.GPU else 1
     port_cell = wanted if metric.scope is Scope.PORT else 1
@@ -155,8 +156,9 @@ def choose(
 
 def _richer(layout: Layout, snapshot: FleetSnapshot, view: View) -> Layout:
     """Add columns in the order of their worth, each while it leaves the sentence more than those before it."""
-    jobs = max((len(jobs_text(node)) for node in snapshot.nodes), default=0) if view.group != "job" else 0
-    racks = max((width(node.rack) for node in snapshot.nodes), default=0) if view.group != "rack" else 0
+    busy = (node for node in snapshot.nodes if node.scheduler is not None)
+    jobs = max((len(jobs_text(node)) for node in busy), default=0) if view.group != "job" else 0
+    racks = _longest(tuple([node.rack for node in snapshot.nodes])) if view.group != "rack" else 0
     job, rack = (min(12, max(longest, 4)) if longest else 0 for longest in (jobs, racks))
     for more, left in (
         (replace(layout, link=_LINK_WIDTH), 34),
@@ -167,6 +169,12 @@ def _richer(layout: Layout, snapshot: FleetSnapshot, view: View) -> Layout:
         if more.what >= left:
             layout = more
     return layout
+
+
+@lru_cache(maxsize=8)
+def _longest(texts: tuple[str, ...]) -> int:
+    """Return the width of the longest of many texts, which are nearly always those of the last look."""
+    return max(map(width, texts), default=0)
 
 
 def jobs_text(node: Node) -> str:

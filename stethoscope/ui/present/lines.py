@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from stethoscope.clock import duration, hms
 from stethoscope.model.finding import Severity
 from stethoscope.model.ids import fold
@@ -61,25 +63,22 @@ def count(assessment: Assessment) -> Counts:
     """Count the nodes of a snapshot by how they stand; a hung driver counts as hung even on a live node."""
     snapshot = assessment.snapshot
     fresh = Counter(assessment.ages)
-    hung = sum(
-        bool(hung) and age in (Level.NORMAL, Level.STALE)
-        for hung, age in zip(assessment.hung, assessment.ages, strict=True)
-    )
-    ages = [
-        age
-        for node in snapshot.nodes
-        if assessment.ages[node.index] is Level.NORMAL and (age := node.age_s(assessment.now_mono)) is not None
+    hung = sum(assessment.ages[index] in (Level.NORMAL, Level.STALE) for index in np.flatnonzero(assessment.hung))
+    heard = [
+        node.frame_mono
+        for node, age in zip(snapshot.nodes, assessment.ages, strict=True)
+        if age is Level.NORMAL and node.frame_mono is not None
     ]
     return Counts(
         nodes=len(snapshot.nodes),
-        gpus=sum(len(node.gpus) for node in snapshot.nodes),
+        gpus=sum([len(node.gpus) for node in snapshot.nodes]),
         live=fresh[Level.NORMAL],
         pending=fresh[Level.MISSING],
         stale=fresh[Level.STALE],
         hung=hung,
         lost=fresh[Level.LOST],
-        age_s=max(ages, default=None),
-        tick_s=max((node.tick_s for node in snapshot.nodes), default=1.0) or 1.0,
+        age_s=max(0.0, assessment.now_mono - min(heard)) if heard else None,
+        tick_s=max([node.tick_s for node in snapshot.nodes], default=1.0) or 1.0,
         findings=Counter(SEVERITY_LEVELS[finding.severity] for finding in worst_findings(snapshot)),
     )
 
@@ -183,7 +182,7 @@ def unseen_line(assessment: Assessment, cells: int, glyphs: Glyphs) -> Row | Non
     """Return what cannot be seen of the scheduler and on live nodes, most frequent first, or None when all can be."""
     notes: Counter[tuple[str, str]] = Counter()
     for node in assessment.snapshot.nodes:
-        if assessment.ages[node.index] is Level.NORMAL:
+        if node.notes and assessment.ages[node.index] is Level.NORMAL:
             notes.update((what, why) for what, why in node.notes.items() if not why.startswith("hung"))
     parts = [f"Slurm not seen: {assessment.snapshot.scheduler_note}"] if assessment.snapshot.scheduler_note else []
     if not notes and not parts:
