@@ -49,7 +49,11 @@ def node_row(
         if cells:
             row += [gap, Span(pad(text, cells, ellipsis), Tone.NORMAL)]
     if layout.trend:
-        row += [gap, Span(grid.trends.bars(grid.snapshot, node), Tone.QUIET)]
+        bars = grid.trends.bars(grid.snapshot, node)
+        steps = [grid.glyphs.spark.index(bar) for bar in bars if bar != " "]
+        # What stood still on a healthy node is there, but not to be seen first.
+        moved = len(steps) > 0 and max(steps) - min(steps) > 1
+        row += [gap, Span(bars, Tone.PLAIN if moved else Tone.QUIET if level > Level.MISSING else Tone.FAINT)]
     row.append(gap)
     sentence, said = what
     if not sentence and grid.view.group != "leaf":

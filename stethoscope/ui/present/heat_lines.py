@@ -10,7 +10,7 @@ from stethoscope.clock import duration, hms
 from stethoscope.model.ids import fold
 from stethoscope.model.metric import Kind, Scope
 from stethoscope.ui.present.assess import SEVERITY_LEVELS, short_place
-from stethoscope.ui.present.heat_time import MORE, worst_row
+from stethoscope.ui.present.heat_time import MORE, median, worst_row
 from stethoscope.ui.present.legend import metric_title, scale
 from stethoscope.ui.present.node.trend import span_text
 from stethoscope.ui.present.numbers import value_text
@@ -28,7 +28,6 @@ from stethoscope.ui.present.spans import (
     pad,
     row_width,
     spread,
-    width,
 )
 
 if TYPE_CHECKING:
@@ -41,22 +40,10 @@ if TYPE_CHECKING:
     from stethoscope.ui.present.replay import ReplayStanding
 
 _WIDE = 100
-_NAME_LIMIT = 26
 _MINUTES = (1, 2, 5, 10, 15)
 _LABEL = 8
 """Columns that a time takes, with what is left free behind it."""
 _SCOPES = {Scope.GPU: "GPU", Scope.PORT: "port"}
-
-
-def name_width(grid: FleetGrid, cells: int) -> int:
-    """Return the cells of the names before the columns."""
-    longest = max((width(node.name) for node in grid.snapshot.nodes), default=4)
-    return min(max(longest, 8), _NAME_LIMIT, max(8, cells // 4))
-
-
-def room_of(grid: FleetGrid, cells: int) -> int:
-    """Return how many columns of time fit into `cells`."""
-    return max(1, cells - name_width(grid, cells) - 5)
 
 
 def title_row(grid: FleetGrid, picture: HeatPicture, wall: float, cells: int, replay: ReplayStanding | None) -> Row:
@@ -95,7 +82,7 @@ def legend_row(grid: FleetGrid, cells: int) -> Row:
 
 def times_row(grid: FleetGrid, picture: HeatPicture, cells: int) -> Row:
     """Return the times of whole minutes, each above the column in which it begins."""
-    lead = f"   {pad('node', name_width(grid, cells))} "
+    lead = f"   {pad('node', picture.name)} "
     minutes = next((some for some in _MINUTES if some * 60 / picture.step_s >= _LABEL), _MINUTES[-1])
     offset = _offset(grid)
     text = [" "] * (picture.columns + _LABEL)
@@ -110,7 +97,7 @@ def times_row(grid: FleetGrid, picture: HeatPicture, cells: int) -> Row:
     return fit((Span(lead, Tone.QUIET), Span("".join(text).rstrip(), Tone.QUIET)), cells, grid.glyphs.ellipsis)
 
 
-def findings_row(grid: FleetGrid, picture: HeatPicture, cells: int) -> Row:
+def findings_row(grid: FleetGrid, picture: HeatPicture) -> Row:
     """Return the signs of the findings of the nodes above the columns in which they begin, the worst of each."""
     assert grid.assessment is not None
     marks: dict[int, int] = {}
@@ -120,14 +107,14 @@ def findings_row(grid: FleetGrid, picture: HeatPicture, cells: int) -> Row:
             column = _begins(grid, picture, finding)
             if 0 <= column < picture.columns:
                 marks[column] = max(marks.get(column, 0), int(SEVERITY_LEVELS[finding.severity]))
-    row = [Span(f"   {pad('found', name_width(grid, cells))} ", Tone.QUIET)]
+    row = [Span(f"   {pad('found', picture.name)} ", Tone.QUIET)]
     for column in range(picture.columns):
         level = marks.get(column, 0)
         row.append(Span(grid.glyphs.level(level), level_tone(level)) if level else Span(" "))
     return tuple(row)
 
 
-def heat_row(grid: FleetGrid, picture: HeatPicture, line: int, cells: int, cursor: int | None) -> Row:
+def heat_row(grid: FleetGrid, picture: HeatPicture, line: int, cursor: int | None) -> Row:
     """Return the row of a line, with the cell in the column `cursor` marked as selected."""
     assert grid.assessment is not None
     glyphs, here = grid.glyphs, picture.lines[line]
@@ -137,18 +124,29 @@ def heat_row(grid: FleetGrid, picture: HeatPicture, line: int, cells: int, curso
     tone = Tone.PLAIN if many else Tone.STRONG if level > Level.MISSING else Tone.NORMAL
     row = [
         Span(f" {glyphs.level(level)} ", level_tone(level)),
-        Span(f"{pad(name, name_width(grid, cells), glyphs.ellipsis)} ", tone),
+        Span(f"{pad(name, picture.name, glyphs.ellipsis)} ", tone),
     ]
-    heats, levels = picture.heats[line].tolist(), picture.levels[line].tolist()
-    loud = picture.loud[line].tolist()
-    for column in range(picture.columns):
-        selected = column == cursor
-        if levels[column]:
-            row.append(Span(glyphs.level(levels[column]), level_tone(levels[column]), selected))
-        else:
-            shade = heat_tone(heats[column]) if loud[column] else Tone.FAINT
-            row.append(Span(glyphs.heat[heats[column]], shade, selected))
-    return tuple(row)
+    return (*row, *_cells(grid, picture, line, cursor))
+
+
+def _cells(grid: FleetGrid, picture: HeatPicture, line: int, cursor: int | None) -> list[Span]:
+    """Return the cells of a line, those that look the same side by side in one piece."""
+    glyphs = grid.glyphs
+    signs, tones = [], []
+    for heat, level, loud in zip(
+        picture.heats[line].tolist(), picture.levels[line].tolist(), picture.loud[line].tolist(), strict=True
+    ):
+        signs.append(glyphs.level(level) if level else glyphs.heat[heat])
+        tones.append(int(level_tone(level)) if level else int(heat_tone(heat)) if loud else int(Tone.FAINT))
+    text = "".join(signs)
+    spans: list[Span] = []
+    begin = 0
+    for column in range(1, len(text) + 1):
+        cut_here = column == len(text) or tones[column] != tones[begin] or cursor in (column, column - 1)
+        if cut_here:
+            spans.append(Span(text[begin:column], Tone(tones[begin]), begin == cursor))
+            begin = column
+    return spans
 
 
 def cell_line(
@@ -164,7 +162,7 @@ def cell_line(
     title = names[0] if len(names) == 1 else f"{len(names):,} nodes"
     parts = [Span(f" {title}", Tone.STRONG), Span(f"  {when}{dot}", Tone.QUIET)]
     if len(names) > 1:
-        value = float(picture.values[line, column])
+        value = median(picture.by_node[column, list(here.nodes)])
         parts.append(Span(f"median {_said(grid, value)}{dot}", Tone.PLAIN))
         parts.append(Span(f"alike: {fold(names)}", Tone.QUIET))
         return fit(parts, cells - 1, glyphs.ellipsis)
@@ -178,7 +176,7 @@ def cell_line(
         place = short_place(grid.snapshot.place(grid.snapshot.nodes[here.nodes[0]], metric.scope, found[0]))
         said = f"{metric.title} {value_text(metric, found[1])}{f', {place}' if place else ''}"
     parts.append(Span(said, level_tone(level) if level else Tone.PLAIN))
-    usual = float(picture.usual[column])
+    usual = median(picture.by_node[column])
     if not math.isnan(usual) and not metric.words:
         parts.append(Span(f"{dot}median of all {_said(grid, usual)}", Tone.QUIET))
     for finding, sign in _found(grid, picture, names[0], column):

@@ -9,7 +9,7 @@ import numpy as np
 
 from stethoscope.analysis.history import EVERY_MANY_S, EVERY_S, MANY_NODES, MOST_S
 from stethoscope.model.metric import Scope
-from stethoscope.ui.present.spans import HEAT_LEVELS, Level
+from stethoscope.ui.present.spans import HEAT_LEVELS, Level, width
 from stethoscope.ui.present.trend_row import shown_scale, worst
 
 if TYPE_CHECKING:
@@ -32,6 +32,11 @@ _LATE = 2.5
 """So many times the usual distance between two samples leaves a gap."""
 _SCATTERS, _LEAST = 5.0, 0.05
 """So many median distances from the median, and this share of the scale, are usual."""
+_NAME_LIMIT = 26
+_BESIDE = 5
+"""Cells of the sign before a name and of the blanks beside it, and one that stays free at the end."""
+_ENOUGH, _MANY = 20_000, 64
+"""Values that are enough to tell what is usual, and nodes to tell the colour of those that are alike."""
 MORE = "\0more"
 """Key of the line that stands for all nodes that are alike; no node can have this name."""
 
@@ -96,6 +101,8 @@ class HeatPicture(NamedTuple):
     """All that is drawn, until there is another sample or another choice."""
 
     lines: list[HeatLine]
+    name: int
+    """Cells of the names before the columns."""
     step_s: float
     """Seconds that a column spans."""
     first: int
@@ -107,8 +114,8 @@ class HeatPicture(NamedTuple):
     """MISSING where there was no value, WARNING and CRITICAL beyond the limits of the metric."""
     loud: Flags
     """Cells that are unlike most."""
-    usual: Floats
-    """Median of all nodes by column."""
+    by_node: Floats
+    """By column and node, in the order of the fleet."""
 
     @property
     def columns(self) -> int:
@@ -120,22 +127,32 @@ class HeatPicture(NamedTuple):
         return math.floor(mono / self.step_s) - self.first
 
 
-def picture_of(grid: FleetGrid, series: NodeSeries, room: int, height: int, pinned: str | None) -> HeatPicture:
-    """Return the picture of all nodes of `grid` in their order, in `room` columns; where they are more than `height`,
+def name_width(grid: FleetGrid, cells: int) -> int:
+    """Return the cells of the names before the columns."""
+    longest = max((width(node.name) for node in grid.snapshot.nodes), default=4)
+    return min(max(longest, 8), _NAME_LIMIT, max(8, cells // 4))
+
+
+def picture_of(grid: FleetGrid, series: NodeSeries, cells: int, height: int, pinned: str | None) -> HeatPicture:
+    """Return the picture of all nodes of `grid` in their order, `cells` wide; where they are more than `height`,
     those that are alike share a line, but for the one that is `pinned`."""
     assert grid.assessment is not None
     assessment, metric = grid.assessment, grid.metric
     nodes = grid.snapshot.nodes
-    step_s, first, by_node = _columns(series, metric, len(nodes), room)
+    name = name_width(grid, cells)
+    step_s, first, by_node = _columns(series, metric, len(nodes), max(1, cells - name - _BESIDE))
     order = [node for _, members in grid.sections() for node in members]
     low, high = grid.scale.low, grid.scale.high
-    known = by_node[~np.isnan(by_node)]
+    missing = np.isnan(by_node)
+    known = by_node[~missing]
+    # What is usual only decides how loud a cell is: some of very many values tell it well enough.
+    known = known[:: max(1, known.size // _ENOUGH)]
     middle = float(np.median(known)) if known.size else 0.0
     scatter = float(np.median(np.abs(known - middle))) if known.size else 0.0
     far = max(_SCATTERS * scatter, _LEAST * (high - low))
-    away = np.abs(np.nan_to_num(by_node, nan=middle) - middle) > far
-    usual = _medians(by_node)
-    gaps = np.isnan(by_node) & (np.isnan(by_node).mean(axis=1, keepdims=True) < 0.5)
+    with np.errstate(invalid="ignore"):
+        away = np.abs(by_node - middle) > far
+    gaps = missing & (missing.mean(axis=1, keepdims=True) < 0.5)
     unlike = away.any(axis=0) | gaps.any(axis=0) | (assessment.nodes > Level.MISSING)
     lines = _lines(order, unlike, [node.name for node in nodes], grid.view.fold, height, pinned)
     values = np.full((len(lines), by_node.shape[0]), np.nan)
@@ -144,10 +161,11 @@ def picture_of(grid: FleetGrid, series: NodeSeries, room: int, height: int, pinn
         if len(line.nodes) == 1:
             values[place], loud[place] = by_node[:, line.nodes[0]], away[:, line.nodes[0]]
         else:
-            values[place] = _medians(by_node[:, list(line.nodes)])
+            some = line.nodes[:: max(1, len(line.nodes) // _MANY)]
+            values[place] = [median(column) for column in by_node[:, list(some)]]
     share = (np.nan_to_num(values, nan=low) - low) / (high - low)
     heats = np.clip((share * HEAT_LEVELS).astype(np.int64), 0, HEAT_LEVELS - 1)
-    return HeatPicture(lines, step_s, first, values, heats, _levels(values, metric), loud, usual)
+    return HeatPicture(lines, name, step_s, first, values, heats, _levels(values, metric), loud, by_node)
 
 
 def _columns(series: NodeSeries, metric: Metric, nodes: int, room: int) -> tuple[float, int, Floats]:
@@ -187,13 +205,10 @@ def _lines(
     return [*lines, HeatLine(MORE, tuple(alike))] if away else lines
 
 
-def _medians(columns: Floats) -> Floats:
-    """Return the median of each row, NaN where there is no value."""
-    medians = np.full(columns.shape[0], np.nan)
-    known = ~np.isnan(columns).all(axis=1) if columns.shape[1] else np.zeros(columns.shape[0], dtype=np.bool_)
-    if known.any():
-        medians[known] = np.nanmedian(columns[known], axis=1)
-    return medians
+def median(values: Floats) -> float:
+    """Return the median of the values that there are, NaN without one."""
+    known = values[~np.isnan(values)]
+    return float(np.median(known)) if known.size else math.nan
 
 
 def _levels(values: Floats, metric: Metric) -> Ints:

@@ -42,6 +42,7 @@ class RowTrends:
         self._history: History | None = None
         self._metric: Metric | None = None
         self._columns: list[tuple[float, Column]] = []
+        self._times: Floats = np.empty(0)
         self._scale = (0.0, 1.0)
         self._state: tuple[object, ...] = ()
         self._bars: dict[str, str] = {}
@@ -55,6 +56,7 @@ class RowTrends:
             return
         self._history, self._metric, self._state = history, metric, state
         self._columns = history.columns(metric.scope, metric.id)
+        self._times = np.array([mono for mono, _ in self._columns])
         self._scale = scale.low, scale.high
         self._bars.clear()
         self.version += 1
@@ -79,23 +81,27 @@ class RowTrends:
         part = snapshot.rows(node, metric.scope)
         if not len(part) or not self._columns or metric.words:
             return " " * CELLS
-        born = history.born(metric.scope)[part.start : part.stop]
-        times, tops = [], []
-        for mono, column in self._columns:
-            if column.size >= part.stop:
-                times.append(mono)
-                tops.append(np.where(born <= mono, column[part.start : part.stop], np.nan))
-        if not times:
+        there = [number for number, (_, column) in enumerate(self._columns) if column.size >= part.stop]
+        if not there:
             return " " * CELLS
-        values = worst(metric, np.array(tops, dtype=np.float64), 1) * shown_scale(metric)
+        rows = [self._columns[number][1][part.start : part.stop] for number in there]
+        values = np.concatenate(rows).reshape(len(rows), len(part)).astype(np.float64)
+        born = history.born(metric.scope)[part.start : part.stop]
+        times = self._times[there]
+        values[times[:, None] < born] = np.nan
+        tops = worst(metric, values, 1) * shown_scale(metric)
         # Each cell stands for the same time whenever it is drawn: bars step, they do not tremble.
-        at = (np.array(times) // (self.span_s / CELLS)).astype(np.int64)
+        at = (times // (self.span_s / CELLS)).astype(np.int64)
         at = at - at[-1] + CELLS - 1
         cells = np.full(CELLS, np.nan)
-        (np.fmin if metric.worse == "low" else np.fmax).at(cells, at[at >= 0], values[at >= 0])
+        tops, at = tops[at >= 0], at[at >= 0]
+        starts = np.flatnonzero(np.diff(at, prepend=-1))
+        cells[at[starts]] = (np.fmin if metric.worse == "low" else np.fmax).reduceat(tops, starts)
         low, high = self._scale
         steps = len(self._glyphs.spark)
         share = np.clip((np.nan_to_num(cells) - low) / (high - low), 0.0, 1.0) * steps
         height = np.minimum(share.astype(np.int64), steps - 1)
         known = ~np.isnan(cells)
-        return "".join(self._glyphs.spark[step] if there else " " for step, there in zip(height, known, strict=True))
+        return "".join(
+            self._glyphs.spark[step] if is_known else " " for step, is_known in zip(height, known, strict=True)
+        )

@@ -17,7 +17,6 @@ from stethoscope.ui.present.heat_lines import (
     findings_row,
     heat_row,
     legend_row,
-    room_of,
     times_row,
     title_row,
     waiting_row,
@@ -72,6 +71,8 @@ class HeatScreen(Screen[None]):
         self._grid: FleetGrid | None = None
         self._series = NodeSeries()
         self._picture: HeatPicture | None = None
+        self._rows: dict[int, tuple[int | None, Row]] = {}
+        """Rows of the picture with the column of the cursor in them."""
         self._state: tuple[object, ...] = ()
         self._key: str | None = console.fleet_screen.view.key
         """Line under the cursor; None follows the first one."""
@@ -136,7 +137,11 @@ class HeatScreen(Screen[None]):
         grid.update(assessment, self._now[1], cells, len(snapshot.nodes), self._key)
         self._series.update(session.history, assessment, grid.metric)
         height = max(1, self.size.height - _FIXED_LINES)
-        picture = self._picture = picture_of(grid, self._series, room_of(grid, cells - 1), height, self._key)
+        picture = self._picture = picture_of(grid, self._series, cells - 1, height, self._key)
+        self._rows.clear()
+        self.query_one("#legend", Lines).show([legend_row(grid, cells)])
+        self.query_one("#times", Lines).show([times_row(grid, picture, cells)])
+        self.query_one("#found", Lines).show([findings_row(grid, picture)])
         keys = [line.key for line in picture.lines]
         before = self._line
         self._line = keys.index(self._key) if self._key in keys else min(self._line, max(0, len(keys) - 1))
@@ -162,7 +167,10 @@ class HeatScreen(Screen[None]):
         assert self._grid is not None
         assert self._picture is not None
         cursor = self._column if index == self._line else None
-        return heat_row(self._grid, self._picture, index, self.size.width, cursor)
+        kept = self._rows.get(index)
+        if kept is None or kept[0] != cursor:
+            kept = self._rows[index] = cursor, heat_row(self._grid, self._picture, index, cursor)
+        return kept[1]
 
     @property
     def _column(self) -> int:
@@ -177,9 +185,6 @@ class HeatScreen(Screen[None]):
             return
         replay = self._owner.replay.state if self._owner.replay is not None else None
         self.query_one("#top", Lines).show([title_row(grid, picture, self._now[1], cells, replay)])
-        self.query_one("#legend", Lines).show([legend_row(grid, cells)])
-        self.query_one("#times", Lines).show([times_row(grid, picture, cells)])
-        self.query_one("#found", Lines).show([findings_row(grid, picture, cells)])
         view = self.query_one(HeatView)
         view.sync()
         if picture.columns and picture.lines:
