@@ -37,6 +37,8 @@ SINGLE_LOOK_S = 3.0
 KERNEL_LOG_NOTE = "kernel_log"
 """Key of a node's notes that says why its kernel log cannot be read."""
 
+SHORT_SLOTS = 6
+"""Within so many slots a rate over the window is told by the last two frames alone."""
 _OPERATORS: dict[str, Callable[[Any, Any], Flags]] = {
     ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip
@@ -168,6 +170,11 @@ class Evaluator:
             values = np.divide(change, ages, out=np.full(len(change), np.nan), where=ages > 0) * scale
             # A burst at the edge of the window must not count for more than it would at its middle.
             judged = change / leaf.window_s * scale if counter else values
+            if counter:
+                # A total is as old as the frame that brought it, which over a short time is much of that time: then the
+                # rate between two frames, by the node's own clock, is what people should read.
+                rates = moment.values(leaf.metric)
+                values = np.where((ages < SHORT_SLOTS * ring.slot_s) & (rates > 0), rates, values)
         verdicts = _covered(leaf, judged, ages, leaf.window_s - ring.slot_s)
         if counter and leaf.operator in (">", ">="):
             # A counter only grows: what was counted in a part of the window is a lower bound for the whole.
