@@ -96,7 +96,7 @@ class Terminal:
         """Return the screen as lines of text."""
         return "\n".join(line.rstrip() for line in self.screen.display)
 
-    def wait(self, true: Callable[[str], bool] | str, seconds: float = 15.0) -> str:
+    def wait(self, true: Callable[[str], bool] | str, seconds: float = 60.0) -> str:
         """Read until the screen's text contains or fulfils `true`; fails with the screen when it never does."""
         end = time.monotonic() + seconds
         fulfilled = (lambda text: true in text) if isinstance(true, str) else true
@@ -114,7 +114,7 @@ class Terminal:
             pass
         return self.text
 
-    def finish(self, seconds: float = 10.0) -> int:
+    def finish(self, seconds: float = 30.0) -> int:
         """Read until the program has ended and return its exit code (negative: the signal)."""
         end = time.monotonic() + seconds
         while not self._ended():

@@ -29,7 +29,7 @@ PROGRAM = ROOT / "tests" / "ui" / "blocks_console.py"
 async def ready(pilot: Pilot[None]) -> BlocksApp:
     app = pilot.app
     assert isinstance(app, BlocksApp)
-    for _ in range(500):
+    for _ in range(3000):
         if app.view.map is not None and app.spent:
             break
         await pilot.pause(0.01)
@@ -346,7 +346,7 @@ def test_differences_show_what_plain_drawing_shows(arguments: list[str], columns
                 pressed += key not in ("resize", "back")
             for terminal in both:
                 terminal.wait(f"{pressed} keys" if pressed else "")
-            end = time.monotonic() + 5
+            end = time.monotonic() + 30
             while pictures(thrifty) != pictures(whole) and time.monotonic() < end:
                 for terminal in both:
                     terminal.read(0.1)

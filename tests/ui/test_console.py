@@ -38,7 +38,7 @@ def app_on(snapshot: FleetSnapshot, look: Look | None = None) -> StethoscopeApp:
 async def ready(pilot: Pilot[None]) -> StethoscopeApp:
     app = pilot.app
     assert isinstance(app, StethoscopeApp)
-    for _ in range(500):
+    for _ in range(3000):
         if app.fleet_screen.grid is not None:
             break
         await pilot.pause(0.01)
@@ -230,7 +230,7 @@ async def test_a_session_that_cannot_be_opened_ends_the_console_with_its_code(er
 
     app = StethoscopeApp(open_session, "test")
     async with app.run_test() as pilot:
-        for _ in range(200):
+        for _ in range(3000):
             if app.failure is not None:
                 break
             await pilot.pause(0.01)
@@ -248,7 +248,7 @@ async def test_a_session_that_dies_is_an_internal_error_in_one_line() -> None:
 
     app = StethoscopeApp(open_session, "test")
     async with app.run_test() as pilot:
-        for _ in range(200):
+        for _ in range(3000):
             if app.failure is not None:
                 break
             await pilot.pause(0.01)
@@ -260,7 +260,7 @@ async def test_a_session_that_dies_is_an_internal_error_in_one_line() -> None:
 async def test_an_unknown_metric_is_a_usage_error_with_the_nearest_name() -> None:
     app = app_on(healthy(2), Look(metric="gpu_smclock"))
     async with app.run_test() as pilot:
-        for _ in range(200):
+        for _ in range(3000):
             if app.failure is not None:
                 break
             await pilot.pause(0.01)

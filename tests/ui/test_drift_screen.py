@@ -94,7 +94,7 @@ async def test_a_large_fleet_is_compared_in_steps(monkeypatch: pytest.MonkeyPatc
         app = await ready(pilot)
         await pilot.press("D")
         assert isinstance(app.screen, DriftScreen)
-        for _ in range(500):
+        for _ in range(3000):
             app.pull()
             await pilot.pause(0.01)
             if visible(app)[:1] != [""] and visible(app):

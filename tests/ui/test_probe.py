@@ -72,7 +72,7 @@ class Console:
 async def on_node(pilot: Pilot[None], name: str = "gpu-001") -> StethoscopeApp:
     app = pilot.app
     assert isinstance(app, StethoscopeApp)
-    for _ in range(500):
+    for _ in range(3000):
         if app.session is not None:
             break
         await pilot.pause(0.01)
@@ -83,7 +83,7 @@ async def on_node(pilot: Pilot[None], name: str = "gpu-001") -> StethoscopeApp:
 
 async def until(pilot: Pilot[None], kind: type, true: Callable[[], bool] = lambda: True) -> None:
     """Wait until a screen of this kind is in front and something holds."""
-    for _ in range(500):
+    for _ in range(3000):
         await pilot.pause(0.01)
         if isinstance(pilot.app.screen, kind) and true():
             pilot.app.pull()  # type: ignore[attr-defined]

@@ -71,7 +71,7 @@ def top(app: StethoscopeApp) -> str:
 
 
 async def until(pilot: Pilot[None], app: StethoscopeApp, true) -> str:  # type: ignore[no-untyped-def]
-    for _ in range(1000):
+    for _ in range(3000):
         app.pull()
         await pilot.pause(0.005)
         if true(top(app)):
