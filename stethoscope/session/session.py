@@ -7,6 +7,7 @@ node sends can end the session.
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from stethoscope.session.mark import MarkFile
     from stethoscope.session.probe_result import Result
 
+_log = logging.getLogger(__name__)
 TEND_S = 0.25
 """How often requests for full frames and pushed changes go out."""
 REBUILD_S = 0.1
@@ -146,6 +148,7 @@ class Session:
 
     def on_link(self, node: str, link: Link) -> None:
         """Take the state of the link to a node; never raises."""
+        _log.debug("link of %s: %s %s", node, link.state.value, link.detail)
         self._changed = True
         for tap in self.taps:
             try:
@@ -311,3 +314,4 @@ class Session:
     def _defect(self, error: Exception) -> None:
         self.lost_lines += 1
         self.last_defect = f"{type(error).__name__}: {error}"[:200]
+        _log.error("a line or a link was lost", exc_info=error)

@@ -14,6 +14,7 @@ from stethoscope.clock import SystemClock, hms
 from stethoscope.errors import InternalError, StethoscopeError, UsageError, did_you_mean
 from stethoscope.text import clean
 from stethoscope.ui.bindings import bindings_of, works
+from stethoscope.ui.defect import defect
 from stethoscope.ui.driver import QuietDriver
 from stethoscope.ui.heard import Heard
 from stethoscope.ui.keys import EVERYWHERE
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from stethoscope.clock import Clock
-    from stethoscope.model.fleet import FleetSnapshot, Node
+    from stethoscope.model.fleet import Node
     from stethoscope.ui.session import OpenSession, ReplayLike, SessionLike
 
 PULL_S = 0.25
@@ -131,7 +132,7 @@ class StethoscopeApp(App[None]):
         except StethoscopeError as error:
             self._fail(error)
         except Exception as error:  # noqa: BLE001  whatever ends the session is told in one line
-            self._fail(InternalError(f"the session ended: {type(error).__name__}: {clean(str(error), 300)}"))
+            self._fail(defect("the session ended", error))
         else:
             if not self._leaving:
                 self._fail(InternalError("the session ended by itself"))
@@ -207,7 +208,7 @@ class StethoscopeApp(App[None]):
             self.tell(notice, seconds=15)
         snapshot = self.session.snapshot()
         self._every = 1 + (len(snapshot.nodes) > MANY_NODES) + 2 * (len(snapshot.nodes) > MOST_NODES)
-        self._any_live = self._any_live or _any_frames(snapshot)
+        self._any_live = self._any_live or any(node.frames for node in snapshot.nodes)
         show(snapshot, self.clock.monotonic(), self.clock.wall())
         if self._heard is not None and not self.away:
             self._heard.show(snapshot)
@@ -276,11 +277,6 @@ class StethoscopeApp(App[None]):
         """Draw in the next theme."""
         self.set_look(NAMES[(NAMES.index(self.theme_name) + 1) % len(NAMES)])
         self.tell(f"theme: {self.theme_name}")
-
-    def action_choose_theme(self) -> None:
-        """Ask for a theme."""
-        choices = [(name, PALETTES[name].title if name in PALETTES else "dark, in ASCII", name) for name in NAMES]
-        self.choose("theme", choices, self.set_look)
 
     def set_look(self, name: str) -> None:
         """Draw every screen in the theme of that name."""
@@ -393,23 +389,8 @@ class StethoscopeApp(App[None]):
 
     def _fatal_error(self) -> None:
         # A person gets one line, never a traceback with the values of variables in it.
-        error = self._exception
-        name = f"{type(error).__name__}: {clean(str(error), 300)}" if error is not None else "unknown"
-        self.failure = InternalError(f"the console failed: {name}{_place(error)}")
+        self.failure = defect("the console failed", self._exception, place=True)
         self._close_messages_no_wait()
-
-
-def _place(error: BaseException | None) -> str:
-    trace = error.__traceback__ if error is not None else None
-    if trace is None:
-        return ""
-    while trace.tb_next is not None:
-        trace = trace.tb_next
-    return f" ({trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno})"
-
-
-def _any_frames(snapshot: FleetSnapshot) -> bool:
-    return any(node.frames for node in snapshot.nodes)
 
 
 def _load() -> None:
