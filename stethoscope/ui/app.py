@@ -183,7 +183,8 @@ class StethoscopeApp(App[None]):
 
     def _pull_first(self) -> None:
         # Drawing 2,000 nodes of which none has said anything would only keep the first one waiting.
-        if not self._any_live and self.session is not None and _any_frames(self.session.snapshot()):
+        session = self.session
+        if not self._any_live and session is not None and any(node.frames for node in session.snapshot().nodes):
             self.pull()
 
     def _pull_due(self) -> None:
