@@ -9,6 +9,7 @@ import stat
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -29,7 +30,7 @@ from stethoscope.ui.present.node.wrong import node_title
 from stethoscope.ui.present.spans import ASCII, UNICODE, plain, width
 from stethoscope.ui.screens.node import NodeScreen
 from tests.builders import DEVICES, MONO, WALL, catalogue, fleet
-from tests.ui.scenes import EVIL, hostile, sick, troubled
+from tests.ui.scenes import EVIL, finding, hostile, sick, troubled
 from tests.ui.terminal import console
 from tests.ui.test_console import app_on, line, ready, visible
 
@@ -104,7 +105,8 @@ def test_a_lost_gpu_is_told_once_and_its_column_is_quiet() -> None:
     assert rows[0].startswith(" –    gpu/2  lost: no answer any more")
     text = "\n".join(rows)
     assert "–gpu 2" in text
-    assert text.count("lost") == 1
+    assert text.count("lost") == 2
+    assert any(row.startswith(" – GPUs         7 x H100 80GB HBM3 · 1 lost · ") for row in rows)
     clocks = next(row for row in rows if "SM clock" in row)
     assert clocks.split()[3:11] == ["1980", "1980", "–", "1980", "1980", "1980", "1980", "1980"]
 
@@ -132,6 +134,42 @@ def test_a_driver_that_hangs_is_told_once_and_the_host_stays_visible() -> None:
     rows = text_of(view_of(fleet(4, set=hung, notes={"gpu-002": {"nvml": "hung"}}), "gpu-002"))
     assert rows[0] == " ‖    GPU driver does not answer"
     assert any(row.startswith(" + Host") and "CPU 12 %" in row for row in rows)
+
+
+def without_names(snapshot: FleetSnapshot, name: str) -> FleetSnapshot:
+    """Return the snapshot with a node whose GPUs were only seen on the PCI bus."""
+    node = snapshot.node(name)
+    unnamed = replace(node, gpus=tuple(msgspec.structs.replace(gpu, name="") for gpu in node.gpus))
+    return replace(snapshot, nodes=tuple(unnamed if one is node else one for one in snapshot.nodes))
+
+
+def test_gpus_of_a_driver_that_cannot_be_used_are_counted_and_their_links_are_not_none() -> None:
+    why = "driver/library version mismatch"
+    errors = {
+        (f"gpu-002/gpu/{index}", metric.id): Reason.ERROR
+        for index in range(8)
+        for metric in catalogue().values()
+        if metric.scope is Scope.GPU and metric.tier != "console"
+    }
+    broken = finding("P1", "gpu-002", "GPU driver cannot be used", "2026-03-14T02:00:00Z", "driver_unusable")
+    whole = fleet(4, set=errors, notes={"gpu-002": {"nvml": why}}, findings=(broken,))
+    view = view_of(without_names(whole, "gpu-002"), "gpu-002", 120)
+    rows = text_of(view)
+    assert f" ▲ GPUs         8 GPUs · {why}" in rows
+    assert f" + NVLink       not seen: {why}" in rows
+    assert "8 GPUs" in plain(node_title(view, 120))
+
+
+def test_links_that_the_probe_in_sh_cannot_see_are_not_none() -> None:
+    rows = text_of(view_of(fleet(4, notes={"gpu-002": {"traffic": "no Python, using sh"}}), "gpu-002"))
+    assert " + NVLink       not seen: no Python, using sh" in rows
+
+
+def test_the_first_reading_of_a_counter_shows_what_it_has_counted() -> None:
+    counter = ("gpu-002/nvlink/3/7", "nvlink_crc_errors")
+    snapshot = fleet(4, devices=DEVICES, set={counter: Reason.ONE_READING}, totals={counter: 1207})
+    rows = text_of(view_of(snapshot, "gpu-002", 120, opened={"nvlink": True}))
+    assert next(row.split() for row in rows if row.split()[:1] == ["3/7"])[1] == "1,207"
 
 
 def test_a_node_that_cannot_be_read_shows_why_and_no_table_of_reasons() -> None:

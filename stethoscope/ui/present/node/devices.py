@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stethoscope.clock import duration
 from stethoscope.model.metric import Missing, Reason, Scope
 from stethoscope.ui.present.node.rows import Column, device_rows
-from stethoscope.ui.present.node.table import metric_table
+from stethoscope.ui.present.node.table import lost_rows, metric_table
 from stethoscope.ui.present.node.view import Line, Section, View, range_text
 from stethoscope.ui.present.numbers import number, title_in_text, value_text
 
@@ -67,6 +67,18 @@ def waiting(view: View, group: str, scope: Scope) -> str:
     return "none" if view.is_whole(group) else "not read yet"
 
 
+def gpu_words(view: View) -> list[str]:
+    """Return how many GPUs of which kind the node has, and how many are lost: `7 x H100 80GB HBM3`, `1 lost`."""
+    gpus = view.node.gpus
+    lost = lost_rows(view.snapshot.tables[Scope.GPU], view.snapshot.rows(view.node, Scope.GPU))
+    kinds = Counter(gpu.name.removeprefix("NVIDIA ") for gpu, gone in zip(gpus, lost, strict=False) if not gone)
+    unnamed, gone = kinds.pop("", 0), int(lost.sum())
+    words = [f"{count} x {kind}" for kind, count in kinds.items()]
+    if unnamed:
+        words.append(f"{unnamed} GPU{'s' if unnamed > 1 else ''}{' without a name' if kinds else ''}")
+    return words + ([f"{gone} lost" if words else f"{gone} GPU{'s' if gone > 1 else ''}, lost"] if gone else [])
+
+
 def aged(view: View, group: str) -> str:
     """Return how old what a group told is, empty while it is not older than it should be."""
     part = view.node.parts.get(group)
@@ -80,7 +92,6 @@ def gpus(view: View, level: int) -> Section | None:
     node = view.node
     if not node.gpus:
         return None
-    models = Counter(gpu.name.removeprefix("NVIDIA ") or "GPU" for gpu in node.gpus)
     used, size = present(view, Scope.GPU, "gpu_fb_used"), present(view, Scope.GPU, "gpu_fb_total")
     memory = (
         f"{range_text(used, lambda value: number(value / 1024))} of {number(max(size) / 1024)} GiB"
@@ -89,7 +100,8 @@ def gpus(view: View, level: int) -> Section | None:
     )
     margin = said(view, Scope.GPU, "gpu_temp_margin")
     parts = [
-        *(f"{count} x {model}" for model, count in models.items()),
+        *gpu_words(view),
+        node.notes.get("nvml", ""),
         *said(view, Scope.GPU, "gpu_util", "busy"),
         *said(view, Scope.GPU, "gpu_sm_clock"),
         *said(view, Scope.GPU, "gpu_power_draw"),

@@ -32,6 +32,8 @@ _KINDS = {
     "gpu": "gpus", "nvlink": "nvlink", "ib": "fabric", "net": "fabric", "pcie": "pcie", "disk": "storage",
     "fs": "storage", "cpu": "host",
 }  # fmt: skip
+_OF_NODES = {"driver_hung": "gpus", "driver_unusable": "gpus", "gpu_count_low": "gpus"}
+"""Rules about a whole node that a section other than the head speaks of."""
 COMPARED: dict[Scope, tuple[str, ...]] = {
     Scope.GPU: ("nvlink_active_count", "gpu_power_limit", "gpu_pcie_link_width"),
     Scope.NVLINK: ("nvlink_state",),
@@ -111,7 +113,12 @@ def finding_levels(view: View) -> dict[str, int]:
     levels: dict[str, int] = {}
     for finding in view.assessment.findings.get(view.node.name, ()):
         for place in finding.where:
-            section = _KINDS.get(short_place(place).partition("/")[0], "") if node_of(place) == view.node.name else ""
+            if place == view.node.name:
+                section = _OF_NODES.get(finding.rule, "")
+            else:
+                section = (
+                    _KINDS.get(short_place(place).partition("/")[0], "") if node_of(place) == view.node.name else ""
+                )
             levels[section] = max(levels.get(section, 0), SEVERITY_LEVELS[finding.severity])
     return levels
 

@@ -28,7 +28,8 @@ def nvlink(view: View, level: int) -> Section | None:
     states = present(view, Scope.NVLINK, "nvlink_state")
     count = len(view.snapshot.rows(view.node, Scope.NVLINK))
     if not count:
-        summary = waiting(view, "gpu", Scope.NVLINK)
+        unseen = view.node.notes.get("nvml") or view.node.notes.get("traffic")
+        summary = f"not seen: {unseen}" if unseen else waiting(view, "gpu", Scope.NVLINK)
     else:
         up = sum(state == 1 for state in states)
         each = Counter(name.partition("/")[0] for name in view.node.devices[Scope.NVLINK])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stethoscope.model.metric import Kind, Missing
+from stethoscope.model.metric import Kind, Missing, Reason
 from stethoscope.ui.present.node.view import Line, Piece, Spot, View
 from stethoscope.ui.present.numbers import REASON_CELLS, REASON_LEVELS, title_in_text, total_text, value_text
 from stethoscope.ui.present.spans import Level, Tone, cut, level_tone, pad, width
@@ -58,7 +58,10 @@ def device_rows(
             metric = snapshot.catalogue[column.metric]
             spot, level = Spot(section, scope, column.metric, at), int(levels[column.metric][at])
             value = table.get(column.metric, row)
-            if isinstance(value, Missing):
+            if isinstance(value, Missing) and value.reason is Reason.ONE_READING and metric.kind is Kind.COUNTER:
+                # Its rate is not known yet, and its total is.
+                text, tone = _counter_text(metric, 0.0, table.total(metric.id, row)), Tone.QUIET
+            elif isinstance(value, Missing):
                 text, tone = REASON_CELLS[value.reason], level_tone(REASON_LEVELS[value.reason])
             else:
                 text = (

@@ -9,7 +9,7 @@ from stethoscope.model.finding import Severity
 from stethoscope.model.metric import Missing
 from stethoscope.ui.present.assess import SEVERITY_LEVELS, age_word, link_words, peers_median, short_place
 from stethoscope.ui.present.lines import note_title, since_text
-from stethoscope.ui.present.node.devices import joined
+from stethoscope.ui.present.node.devices import gpu_words, joined
 from stethoscope.ui.present.node.view import Line, Piece, Section, Spot, View, text_line
 from stethoscope.ui.present.numbers import fact_text, value_text
 from stethoscope.ui.present.replay import replay_marks
@@ -38,7 +38,7 @@ def node_title(
     if node.scheduler is not None and out_of_service:
         parts.append(node.scheduler.phrase)
     if node.gpus:
-        parts.append(f"{len(node.gpus)} x {node.gpus[0].name.removeprefix('NVIDIA ')}")
+        parts.append(", ".join(gpu_words(view)))
     if node.ports:
         parts.append(_counted(len(node.ports), "port"))
     if node.rack:
