@@ -44,7 +44,7 @@ _DARK = Palette("dark", "for dark terminals", True, (233, 0), {
     Tone.WARNING: (214, 11, ""), Tone.LOST: (203, 9, ""), Tone.HUNG: (203, 9, ""), Tone.CRITICAL: (203, 9, ""),
     Tone.PLAIN: (250, 7, ""), Tone.QUIET: (244, 7, ""), Tone.STRONG: (255, 15, "bold"), Tone.RULE: (237, 8, ""),
     Tone.KEY: (110, 12, "bold"), Tone.TITLE: (255, 15, "bold"), Tone.FAINT: (238, 8, ""),
-    **_heat((24, 25, 25, 31, 31, 67, 31, 67), (4, 4, 4, 4, 6, 6, 6, 14)),
+    **_heat((24, 24, 25, 25, 31, 31, 67, 67), (4, 4, 4, 4, 6, 6, 6, 14)),
 })  # fmt: skip
 
 _LIGHT = Palette("light", "for light terminals and bright rooms", False, (231, 15), {

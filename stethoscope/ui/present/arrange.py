@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from stethoscope.ui.present.groups import Group, groups_of
+from stethoscope.ui.present.groups import Group, groups_of, marks_of
 from stethoscope.ui.present.order import order_of
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from stethoscope.model.fleet import FleetSnapshot
     from stethoscope.model.metric import Metric
     from stethoscope.ui.present.assess import Assessment
     from stethoscope.ui.present.leaves import Leaves
@@ -60,6 +61,39 @@ class Line(NamedTuple):
     """Its nodes have no lines of their own."""
 
 
+class Members:
+    """Groups with their nodes one after the other, to look at those of all groups at once."""
+
+    def __init__(self, groups: Sequence[tuple[str, Sequence[int]]]) -> None:
+        """Take groups, each a name with positions of nodes."""
+        self.names = [name for name, _ in groups]
+        sizes = np.array([len(nodes) for _, nodes in groups], dtype=np.int64)
+        self.nodes = np.array([node for _, nodes in groups for node in nodes], dtype=np.int64)
+        self.group = np.repeat(np.arange(len(groups)), sizes)
+        """Of each node in `nodes`, the place of its group in `names`."""
+
+    def all_of(self, flags: Flags) -> Flags:
+        """Return by group whether `flags`, one for each of `nodes`, are all set."""
+        every: Flags = np.bincount(self.group[~flags], minlength=len(self.names)) == 0
+        return every
+
+    def sorted(self, keys: npt.NDArray[np.int64], fits: Flags, *, by_first: bool) -> list[tuple[str, list[int]]]:
+        """Return the groups with those of their nodes that fit, the lowest of `keys` first, without groups of which
+        none fits; the groups themselves in the order that they have, or with the lowest key of all first."""
+        keep = fits[self.nodes]
+        nodes, group, keys = self.nodes[keep], self.group[keep], keys[keep]
+        order = np.lexsort((keys, group))
+        nodes, group, keys = nodes[order], group[order], keys[order]
+        starts = np.flatnonzero(np.diff(group, prepend=-1))
+        ends = np.append(starts[1:], nodes.size).tolist()
+        flat, first = nodes.tolist(), keys[starts]
+        found = [
+            (self.names[place], flat[start:end])
+            for place, start, end in zip(group[starts].tolist(), starts.tolist(), ends, strict=False)
+        ]
+        return [found[place] for place in np.argsort(first, kind="stable")] if by_first else found
+
+
 class Arranger:
     """The order of nodes and groups, from one snapshot to the next."""
 
@@ -70,6 +104,14 @@ class Arranger:
         self.opened: dict[str, bool] = {}
         """Groups that the user opened or closed."""
         self._settled: tuple[float, tuple[object, ...]] = (0.0, ())
+        self._found: tuple[list[object], Members] = ([], Members([]))
+        """The groups of all nodes, and what they follow from."""
+        self._shown = Members([])
+        """The groups of those that fit, as in `groups`."""
+        self._closed: list[Line] = []
+        """The line of each group when it is closed."""
+        self._whole: dict[str, list[Line]] = {}
+        """The lines of a group of which each node has its own."""
 
     def settle(
         self,
@@ -94,27 +136,30 @@ class Arranger:
             self.opened.clear()
         inside = "worst" if view.sort == "group" and view.group != "none" else view.sort
         order = order_of(assessment, metric, inside, odd, away)
-        rank = dict(zip(order.tolist(), range(order.size), strict=True))
-        if view.group == "none":
-            found = [Group("", tuple(range(len(snapshot.nodes))))]
-        else:
-            found = groups_of(snapshot, view.group)
-        fit = fits.tolist()
-        groups = [(group.name, sorted((n for n in group.nodes if fit[n]), key=rank.__getitem__)) for group in found]
-        groups = [(name, nodes) for name, nodes in groups if nodes]
+        rank = np.empty(order.size, dtype=np.int64)
+        rank[order] = np.arange(order.size)
+        found = self._members(snapshot, view.group)
+        urgency = rank[found.nodes]
         if leaves is not None and inside == "worst":
-            groups = [
-                (name, [nodes[place] for place in np.argsort(-leaves.urgency(name)[nodes], kind="stable")])
-                for name, nodes in ((name, sorted(nodes)) for name, nodes in groups)
-            ]
-            if view.sort == "worst":
-                groups.sort(key=lambda group: -int(leaves.urgency(group[0])[group[1][0]]))
-        elif view.sort in ("worst", "value"):
-            groups.sort(key=lambda group: rank[group[1][0]])
+            early = leaves.urgencies[leaves.places(found.names)[found.group], found.nodes].astype(np.int64)
+            urgency = found.nodes - early * order.size
+        groups = found.sorted(urgency, fits, by_first=view.sort in ("worst", "value"))
         if pinned is not None and wanted == self._settled[1]:
             _hold(self.groups, groups, pinned)
         self.groups = groups
+        self._shown = Members(groups)
+        self._closed = [Line(HEAD + name, Kind.HEAD, name, tuple(nodes), hides=True) for name, nodes in groups]
+        self._whole.clear()
         self._settled = (now, wanted)
+
+    def _members(self, snapshot: FleetSnapshot, by: str) -> Members:
+        """Return the groups of all nodes; looked for again only when a node is in another one."""
+        if by == "none":
+            return Members([Group("", tuple(range(len(snapshot.nodes))))])
+        marks = [by, *marks_of(snapshot, by)]
+        if marks != self._found[0]:
+            self._found = (marks, Members(groups_of(snapshot, by)))
+        return self._found[1]
 
     def lines(
         self,
@@ -132,12 +177,24 @@ class Arranger:
         names = [node.name for node in assessment.snapshot.nodes]
         if view.group == "none":
             return _plain(self.groups[0][1] if self.groups else [], view, names, alike, idle, height, held)
-        total = sum(len(nodes) + 1 for _, nodes in self.groups)
+        shown = self._shown
+        total = shown.nodes.size + len(self.groups)
         folding = view.fold == "all" or (view.fold == "fill" and view.sort != "value" and total > height)
+        if leaves is not None:
+            idle = idle & False
+            same = shown.all_of(leaves.all_levels[leaves.places(shown.names)[shown.group], shown.nodes] == 0)
+        else:
+            same = shown.all_of(alike[shown.nodes]) | shown.all_of(idle[shown.nodes])
+        if held:
+            # A node with the cursor keeps its line.
+            same[shown.group[np.isin(shown.nodes, list(held))]] = False
         lines: list[Line] = []
-        for name, nodes in self.groups:
+        for (name, nodes), closed, whole in zip(self.groups, self._closed, same.tolist(), strict=True):
+            if whole and folding and len(nodes) > 1 and name not in self.opened:
+                lines.append(closed)
+                continue
             if leaves is not None:
-                alike, idle = leaves.levels(name) == 0, idle & False
+                alike = leaves.levels(name) == 0
             lines += self._group(name, nodes, names, alike, idle, folding, held, several=leaves is not None)
         return lines
 
@@ -163,6 +220,8 @@ class Arranger:
         head = Line(HEAD + name, Kind.HEAD, name, tuple(nodes), closed)
         if closed:
             return [head]
+        if not away and name in self._whole:
+            return self._whole[name]
         lines = [
             Line(f"{names[n]}\0{name}" if several else names[n], Kind.NODE, name, (n,)) for n in nodes if n not in away
         ]
@@ -170,6 +229,8 @@ class Arranger:
             lines.append(Line(FOLD_IDLE + name, Kind.IDLE, name, tuple(unused), hides=True))
         if same:
             lines.append(Line(FOLD + name, Kind.FOLD, name, tuple(same), hides=True))
+        if not away:
+            self._whole[name] = [head, *lines]
         return [head, *lines]
 
 

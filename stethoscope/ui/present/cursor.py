@@ -133,7 +133,11 @@ def _bundle_words(grid: FleetGrid, line: Line, target: Target, cells: int) -> Ro
         median = float(summary.medians[place, target.position])
         if not math.isnan(median):
             word = f"{LABELS[target.scope]} {target.position}: " if target.scope in LABELS else ""
-            parts.append(Span(f"{word}median {value_text(grid.metric, median)}{dot}", Tone.PLAIN))
+            said = f"median {value_text(grid.metric, median)}"
+            if summary.differ[place, target.position]:
+                ends = (summary.lows[place, target.position], summary.highs[place, target.position])
+                said = " to ".join(value_text(grid.metric, float(end)) for end in ends)
+            parts.append(Span(f"{word}{said}{dot}", Tone.PLAIN))
     selected = sum(name in grid.marked for name in members)
     if selected:
         parts.append(Span(f"{selected} selected{dot}", Tone.KEY))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from stethoscope.analysis.filter import FilterError, compile_filter
+from stethoscope.model.metric import Kind as MetricKind
 from stethoscope.model.metric import Scope
 from stethoscope.ui.present.arrange import FOLD, FOLD_IDLE, Arranger, Kind, Line, toggled
 from stethoscope.ui.present.assess import age_word, metric_levels, what_is_wrong
@@ -19,7 +20,7 @@ from stethoscope.ui.present.layout import Layout, choose, digits_of
 from stethoscope.ui.present.leaves import Leaves
 from stethoscope.ui.present.numbers import common_unit
 from stethoscope.ui.present.peers import Peers
-from stethoscope.ui.present.spans import Level, width
+from stethoscope.ui.present.spans import HEAT_LEVELS, Level, width
 from stethoscope.ui.present.summary import Summary, summarise, values_of
 from stethoscope.ui.present.trend_row import RowTrends
 
@@ -281,9 +282,18 @@ class FleetGrid:
         if (heads, part) not in self._summary:
             lines = bundles[part * _TOGETHER : (part + 1) * _TOGETHER]
             values = values_of(self.assessment, self.metric) if self.deviation is None else self.deviation.values
-            made = summarise(self.assessment, self.metric, values, self._buckets(lines), len(lines))
+            made = summarise(self.assessment, self.metric, values, self._near(), self._buckets(lines), len(lines))
             self._summary[heads, part] = made
         return self._summary[heads, part], place
+
+    def _near(self) -> float:
+        """Return how far apart values are alike: a step of the scale, of words none."""
+        if self.metric.words:
+            return 0.0
+        if self.deviation is not None:
+            return self.deviation.top / HEAT_LEVELS
+        scaled = self.metric.rate_scale if self.metric.kind is MetricKind.COUNTER else 1.0
+        return (self.scale.high - self.scale.low) / HEAT_LEVELS / scaled
 
     def _buckets(self, lines: list[Line]) -> dict[Scope, npt.NDArray[np.int64]]:
         assert self.assessment is not None

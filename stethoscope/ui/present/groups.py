@@ -35,6 +35,13 @@ def groups_of(snapshot: FleetSnapshot, by: str) -> list[Group]:
     return [Group(name, tuple(found[name])) for name in sorted(found, key=lambda name: (not name, natural(name)))]
 
 
+def marks_of(snapshot: FleetSnapshot, by: str) -> list[object]:
+    """Return by node what its group follows from: as long as these are equal, so are the groups."""
+    if by == "leaf":
+        return [(node.name, node.leaves) for node in snapshot.nodes]
+    return [(node.name, _names(snapshot, node, by)) for node in snapshot.nodes]
+
+
 def _names(snapshot: FleetSnapshot, node: Node, by: str) -> tuple[str, ...]:
     if by == "rack":
         return (node.rack,)

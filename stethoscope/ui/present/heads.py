@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 def bundle_row(grid: FleetGrid, line: Line, cursor: Target | None) -> Row:
-    """Return the row of a line that is about several nodes: the median of each cell, and how many they are."""
+    """Return the row of a line that is about several nodes: the median of each cell where most are near it, and how many
+    they are."""
     assert grid.layout is not None
     assert grid.assessment is not None
     layout, glyphs = grid.layout, grid.glyphs
@@ -67,7 +68,8 @@ def _worst(grid: FleetGrid, summary: Summary, place: int, scope: Scope, position
 
 
 def _median(grid: FleetGrid, summary: Summary, place: int, position: int, cell: int, selected: bool) -> list[Span]:
-    """Return the median of a cell; where no node has a value the worst sign, and nothing where there is no device."""
+    """Return the median of a cell, or that its values differ; where no node has a value the worst sign, and nothing
+    where there is no device."""
     metric = grid.metric
     value = float(summary.medians[place, position]) if position < summary.medians.shape[1] else math.nan
     levels = summary.levels[metric.scope]
@@ -76,20 +78,27 @@ def _median(grid: FleetGrid, summary: Summary, place: int, position: int, cell: 
         glyph = " " if level < 0 else grid.glyphs.level(max(level, Level.MISSING))
         tone = level_tone(max(level, Level.MISSING))
         return [Span(" "), Span(glyph.rjust(cell), tone, selected)] if cell > 1 else [Span(glyph, tone, selected)]
+    differs = bool(summary.differ[place, position])
     if cell > 1:
-        said = cell_text(metric, value, grid.divisor) if grid.deviation is None else grid.deviation.text_of(value)
+        said = grid.glyphs.differ if differs else _number(grid, value)
         text = cut(said, cell, grid.glyphs.ellipsis)
         wrong = level > Level.MISSING
         sign = Span(grid.glyphs.level(level), level_tone(level), selected) if wrong else Span(" ")
         return [Span(" " * (cell - len(text))), sign, Span(text, Tone.NORMAL, selected)]
     if level > Level.MISSING:
         return [Span(grid.glyphs.level(level), level_tone(level), selected)]
+    if differs:
+        return [Span(grid.glyphs.differ, Tone.NORMAL, selected)]
     if grid.deviation is not None:
         loud = Tone(grid.deviation.tone_of(value))
         return [Span(grid.deviation.sign(value, loud, grid.glyphs), loud, selected)]
     shown = value * (metric.rate_scale if metric.kind is MetricKind.COUNTER else 1.0)
     share = (shown - grid.scale.low) / (grid.scale.high - grid.scale.low)
     return [Span(grid.glyphs.heat[min(HEAT_LEVELS - 1, max(0, int(share * HEAT_LEVELS)))], Tone.FAINT, selected)]
+
+
+def _number(grid: FleetGrid, value: float) -> str:
+    return cell_text(grid.metric, value, grid.divisor) if grid.deviation is None else grid.deviation.text_of(value)
 
 
 def _words(grid: FleetGrid, line: Line) -> list[Span]:

@@ -13,6 +13,8 @@ from stethoscope.ui.present.numbers import title_in_text, value_text
 from stethoscope.ui.present.spans import Level
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from stethoscope.model.fleet import Node
@@ -32,7 +34,6 @@ class Leaves:
         self._first: list[int] = []
         self._levels: npt.NDArray[np.uint8] = np.empty((0, 0), dtype=np.uint8)
         self._urgency: npt.NDArray[np.int16] = np.empty((0, 0), dtype=np.int16)
-        self._nodes: Levels = np.empty(0, dtype=np.uint8)
 
     def update(self, assessment: Assessment) -> None:
         """Take a snapshot."""
@@ -51,20 +52,32 @@ class Leaves:
         known = np.flatnonzero((self.codes >= 0) & (owner >= 0))
         # A level of a port, and whatever its node's age says of all of them.
         ages = np.array(assessment.ages, dtype=np.uint8)
-        self._levels = np.broadcast_to(ages, (len(self.names), ages.size)).copy()
+        self._levels = np.broadcast_to(ages, (len(self.names) + 1, ages.size)).copy()
         np.maximum.at(self._levels, (self.codes[known], owner[known]), assessment.rows[Scope.PORT][known])
         # A lost node is lost on all of its leaves: first stands what is wrong with ports.
         live = ages[None, :] == Level.NORMAL
         self._urgency = np.where(live, self._levels.astype(np.int16) * len(Level), self._levels)
-        self._nodes = assessment.nodes
+        # Last, for nodes of which no leaf is known: how they stand.
+        self._levels[-1] = self._urgency[-1] = assessment.nodes
 
-    def urgency(self, leaf: str) -> npt.NDArray[np.int16]:
-        """Return by node how early it is to be looked at on `leaf`: its ports there count more than its age."""
-        return self._urgency[self.names[leaf]] if leaf in self.names else self._nodes.astype(np.int16)
+    def places(self, leaves: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Return where each of `leaves` stands in what `urgencies` and `all_levels` return."""
+        return np.array([self.names.get(leaf, -1) for leaf in leaves], dtype=np.int64)
+
+    @property
+    def urgencies(self) -> npt.NDArray[np.int16]:
+        """Return by leaf and node how early it is to be looked at there: its ports count more than its age."""
+        return self._urgency
+
+    @property
+    def all_levels(self) -> npt.NDArray[np.uint8]:
+        """Return by leaf and node what `levels` returns for one leaf."""
+        return self._levels
 
     def levels(self, leaf: str) -> Levels:
         """Return the level of each node, by its ports on `leaf` alone; of nodes without a known leaf all together."""
-        return self._levels[self.names[leaf]] if leaf in self.names else self._nodes
+        levels: Levels = self._levels[self.names.get(leaf, -1)]
+        return levels
 
     def sentence(self, assessment: Assessment, node: Node, leaf: str, wall: float) -> tuple[str, Level]:
         """Return what is wrong with the ports of a node on `leaf`, empty when nothing is, and the level of that."""

@@ -240,8 +240,9 @@ def _finding_row(
     left = room - width(finding.summary) - 3
     evidence = ""
     if cells >= _NARROW:
-        for fact in finding.evidence:
-            more = f"{f' {glyphs.dot} ' if evidence else '   '}{fact_text(fact, catalogue)}"
+        # Of many places the same is often known: said once.
+        for fact in dict.fromkeys(fact_text(fact, catalogue) for fact in finding.evidence):
+            more = f"{f' {glyphs.dot} ' if evidence else '   '}{fact}"
             if width(evidence + more) > left and evidence:
                 break
             evidence += more

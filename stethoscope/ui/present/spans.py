@@ -81,14 +81,16 @@ class Glyphs(NamedTuple):
     down: str
     spark: str
     """Heights of the bars of a trend, from low to high."""
+    differ: str
+    """In the place of the median of values that are not alike."""
 
     def level(self, level: int) -> str:
         """Return the glyph of a level."""
         return self.levels[level]
 
 
-UNICODE = Glyphs("·?•~▲–‖✖", "░░▒▒▓▓██", "─", "·", "…", "–", "↑", "↓", "▁▂▃▄▅▆▇█")
-ASCII = Glyphs(".?o~!-#X", "01234567", "-", "|", ">", "-", "^", "v", "_.-=+*%#")
+UNICODE = Glyphs("·?•~▲–‖✖", "░░▒▒▓▓██", "─", "·", "…", "–", "↑", "↓", "▁▂▃▄▅▆▇█", "≠")
+ASCII = Glyphs(".?o~!-#X", "01234567", "-", "|", ">", "-", "^", "v", "_.-=+*%#", "/")
 _TO_ASCII = str.maketrans(
     {"·": "|", "…": ">", "–": "-", "−": "-", "→": ">", "─": "-", "‖": "#", "✖": "X", "▲": "!", "•": "o"}
 )

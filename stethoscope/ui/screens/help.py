@@ -62,6 +62,7 @@ def help_rows(glyphs: Glyphs, cells: int, *, replay: bool = False) -> list[Row]:
     scale = [Span("   ")] + [Span(glyphs.heat[step], heat_tone(step)) for step in range(HEAT_LEVELS)]
     rows += [(), (*scale, Span(pad("", _HELP - 3 - HEAT_LEVELS)), Span("magnitude, low to high", Tone.PLAIN))]
     notes = (
+        f"A line of several nodes shows their median, or {glyphs.differ} where they differ too much for one.",
         "A sign marks a device with something wrong; a number or block that differs from its peers stands out.",
         "Ages are rounded to the interval at which a node sends: a healthy row stands still.",
         "Rates are over the last interval. A counter that went back or stands at its end has no rate.",

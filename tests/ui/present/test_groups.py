@@ -240,6 +240,22 @@ def test_the_cursor_line_of_a_group_names_its_nodes_and_the_median() -> None:
     assert line == " rack-01  gpu 3: median 1980 MHz · 2 selected · 8 nodes: gpu-[001-008]"
 
 
+def test_a_line_of_nodes_that_differ_has_no_median() -> None:
+    half = {(f"gpu-00{node}/gpu/{gpu}", "gpu_sm_clock"): 345.0 for node in (1, 2) for gpu in (0, 1)}
+    few = {(f"gpu-00{node}/gpu/1", "gpu_sm_clock"): 1980.0 for node in (1, 2)}
+    grid = grid_of(fleet(4, per_rack=4, set=half | few), View(group="rack", fold="all"), cells=140)
+    assert texts(grid)[0].split()[2:5] == ["≠", "1980", "1980"]
+    line = plain(cursor_line(grid, f"{HEAD}rack-01", Target(Scope.GPU, 0), WALL, 200))
+    assert line == " rack-01  gpu 0: 345 MHz to 1980 MHz · 4 nodes: gpu-[001-004]"
+    grid = grid_of(fleet(4, per_rack=4, set=half), View(group="rack", fold="all", density="cells"), cells=60)
+    assert "≠≠" in texts(grid)[0]
+
+
+def test_one_that_differs_among_many_leaves_the_median() -> None:
+    grid = grid_of(fleet(8, set={("gpu-001/gpu/0", "gpu_sm_clock"): 345.0}), View(group="rack"), cells=140)
+    assert texts(grid)[0].split()[2:4] == ["1980", "1980"]
+
+
 @cache
 def busy() -> FleetSnapshot:
     return with_jobs(troubled(24), {"7": ("gpu-001", "gpu-002")})
