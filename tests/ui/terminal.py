@@ -38,7 +38,7 @@ class Terminal:
         """What is answered when the program asks where the cursor stands; nothing for 0."""
         self.status: int | None = None
         base = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "TEXTUAL_ANIMATIONS": "none", "PATH": os.environ["PATH"]}
-        base["HOME"] = environment.pop("HOME", "/nonexistent")
+        base["HOME"] = environment.pop("HOME", "/dev/null/nowhere")
         self.started = time.monotonic()
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
