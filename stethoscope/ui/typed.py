@@ -11,6 +11,8 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from textual.app import ScreenStackError
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
@@ -46,10 +48,12 @@ class Typed:
 
     async def _give_rest(self) -> None:
         try:
-            await self._settled()
-            while self._waiting:
-                await self._give(self._waiting.popleft())
+            # Without a screen the console is ending, and nobody is there for what is left.
+            with suppress(ScreenStackError):
                 await self._settled()
+                while self._waiting:
+                    await self._give(self._waiting.popleft())
+                    await self._settled()
         finally:
             self._waiting.clear()
             self._settling = None

@@ -85,7 +85,9 @@ class BlocksApp(App[None]):
     def compose(self) -> ComposeResult:
         """Lay out the map."""
         yield Lines(id="top")
-        yield BlocksView()
+        view = BlocksView()
+        view.when_moved = self.cursor_moved
+        yield view
         yield Lines(id="cursor")
         yield Lines(id="keys")
 
@@ -112,9 +114,9 @@ class BlocksApp(App[None]):
         self.spent.append((ended - began, 0.0))
         self._followed = ended
         self.query_one("#top", Lines).show([view.headline(self.size.width)])
-        self.on_grid_view_cursor_moved()
+        self.cursor_moved()
 
-    def on_grid_view_cursor_moved(self) -> None:
+    def cursor_moved(self) -> None:
         """Explain the cell."""
         for line in self.query("#cursor").results(Lines):
             line.show([self.view.cursor_line(WALL, self.size.width) or ()])

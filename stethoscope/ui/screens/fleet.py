@@ -64,7 +64,9 @@ class FleetScreen(FleetFilter):
         yield Lines(id="legend")
         yield Lines(id="rule-top")
         yield Lines(id="headline")
-        yield GridView(id="grid")
+        grid = GridView(id="grid")
+        grid.when_moved = self.cursor_moved
+        yield grid
         yield Lines(id="rule-bottom")
         yield Lines(id="findings", rows=())
         yield Lines(id="cursor")
@@ -85,6 +87,7 @@ class FleetScreen(FleetFilter):
             from stethoscope.ui.widgets.blocks import BlocksView
 
             self._map = BlocksView(id="blocks")
+            self._map.when_moved = self.cursor_moved
             self.mount(self._map, after="#grid")
         self._map.display, self.query_one(GridView).display = wanted, not wanted
         after = self.view
@@ -243,7 +246,7 @@ class FleetScreen(FleetFilter):
         else:
             self.show_line("cursor", view.cursor_line(wall, cells) or ())
 
-    def on_grid_view_cursor_moved(self) -> None:
+    def cursor_moved(self) -> None:
         """Explain the new cell."""
         self.draw_cursor()
         self._remember()

@@ -16,10 +16,11 @@ from stethoscope.ui.present.block_places import Zoom
 from stethoscope.ui.present.blocks import BACK, BLANK, CHARACTER, GROUND, PICKED, UNDER, BlockMap
 from stethoscope.ui.present.spans import UNICODE, Level, Tone
 from stethoscope.ui.theme import palette
-from stethoscope.ui.widgets.grid import GridView
 from stethoscope.ui.widgets.rows import RowsView
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.color import Color
     from textual import events
 
@@ -34,7 +35,7 @@ _READABLE = 3.0
 
 
 class BlocksView(ScrollView, can_focus=True, inherit_bindings=False):
-    """Shows a FleetGrid as a map; its interface is that of GridView, and it sends the same message."""
+    """Shows a FleetGrid as a map; its interface is that of GridView."""
 
     DEFAULT_CSS = RowsView.DEFAULT_CSS.replace("RowsView", "BlocksView")
     ALLOW_SELECT = False
@@ -46,6 +47,8 @@ class BlocksView(ScrollView, can_focus=True, inherit_bindings=False):
         self.key: str | None = None
         """Node under the cursor; None follows the first one."""
         self.map: BlockMap | None = None
+        self.when_moved: Callable[[], object] | None = None
+        """Called when the cursor stands on another cell."""
         self._item = 0
         self._position = -1
         self._zoom: Zoom | None = None
@@ -323,7 +326,8 @@ class BlocksView(ScrollView, can_focus=True, inherit_bindings=False):
             if wanted != top:
                 self.scroll_to(y=max(0, wanted), animate=False, immediate=True)
         self.sync()
-        self.post_message(GridView.CursorMoved())
+        if self.when_moved is not None:
+            self.when_moved()
 
     # ---- size and mouse
 

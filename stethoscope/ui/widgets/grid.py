@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual.message import Message
-
 from stethoscope.ui.widgets.rows import RowsView
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from textual import events
 
     from stethoscope.ui.present.grid import FleetGrid, Target
@@ -18,15 +18,14 @@ if TYPE_CHECKING:
 class GridView(RowsView, inherit_bindings=False):
     """Shows a FleetGrid and moves the cursor over it."""
 
-    class CursorMoved(Message):
-        """The cursor stands on another cell."""
-
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  Textual's name
         """Start without a grid and with the cursor on the first row."""
         super().__init__(id=id)
         self.grid: FleetGrid | None = None
         self.key: str | None = None
         """Row under the cursor; None follows the first row."""
+        self.when_moved: Callable[[], object] | None = None
+        """Called when the cursor stands on another cell. A message would come a picture later than the cursor."""
         self._line = 0
         self._column = 0
 
@@ -118,4 +117,5 @@ class GridView(RowsView, inherit_bindings=False):
         elif height and self._line >= top + height:
             self.scroll_to(y=self._line - height + 1, animate=False, immediate=True)
         self.sync()
-        self.post_message(self.CursorMoved())
+        if self.when_moved is not None:
+            self.when_moved()
