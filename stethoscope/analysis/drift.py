@@ -73,6 +73,8 @@ SAID: dict[str, dict[str, str]] = {"numa_balancing": {"0": "off", "1": "on"}}
 """How people say settings that are numbers, by the word."""
 NOT_VISIBLE = "not visible"
 """The part came, and does not say it."""
+_UNNAMED = "GPUs without a name"
+"""What a group is called whose nodes have GPUs and no driver that says which."""
 _MISSING = {int(reason): Missing(reason) for reason in Reason}
 _UNTOLD = Missing(Reason.UNSUPPORTED)
 
@@ -229,10 +231,14 @@ def _groups(nodes: list[Node]) -> list[Group]:
             unsure.append((gpus, product, node))
         else:
             members.setdefault((gpus, product), []).append(node.name)
-    known = sorted(members, key=lambda key: -len(members[key]))
-    for gpus, product, node in unsure:
-        fitting = (key for key in known if gpus in (None, key[0]) and product in ("", key[1]))
-        members.setdefault(next(fitting, (gpus or "", product)), []).append(node.name)
+    # Those that lack one of the two make groups that one which lacks the GPUs' name may be of.
+    for unnamed in (False, True):
+        known = sorted(members, key=lambda key: -len(members[key]))
+        for gpus, product, node in unsure:
+            if (gpus is None) is unnamed:
+                fitting = (key for key in known if gpus in (None, key[0]) and product in ("", key[1]))
+                found = next(fitting, (_UNNAMED if gpus is None else gpus, product))
+                members.setdefault(found, []).append(node.name)
     order = {node.name: node.index for node in nodes}
     groups = [Group(*key, tuple(sorted(names, key=order.__getitem__))) for key, names in members.items()]
     return sorted(groups, key=lambda group: (-len(group.nodes), group.label))
