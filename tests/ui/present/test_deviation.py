@@ -163,7 +163,6 @@ def test_one_cell_has_a_sign_for_the_direction() -> None:
     assert row_of(grid, "gpu-003").startswith("· gpu-003   ··↑····· ")
     spans = grid.row(grid.lines.index("gpu-002"), None)
     assert Span("↓", Tone.WARNING) in spans
-    grid.glyphs = ASCII
     other = FleetGrid(grid.view, ASCII)
     other.update(assess(snapshot, snapshot.mono), snapshot.wall, 80, 40, None)
     assert plain(other.row(other.lines.index("gpu-002"), None)).startswith(". gpu-002   .v...... ")
