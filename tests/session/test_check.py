@@ -15,27 +15,11 @@ from stethoscope.model import wire
 from stethoscope.model.frame import Frame, Link, LinkState
 from stethoscope.session.check import check
 from stethoscope.session.open import open_session
+from tests.session.plain import Spec
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from stethoscope.collect.source import Sink
     from stethoscope.session.check import CheckResult
-
-
-@pytest.fixture(autouse=True)
-def _no_user_configuration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-
-
-@dataclass(frozen=True)
-class Spec:
-    name: str
-    rack: str = ""
-    pod: str = ""
-    leaves: tuple[tuple[str, str], ...] = ()
-    tick_s: float = 60.0
-    expected_gpus: int | None = None
 
 
 @dataclass

@@ -15,6 +15,7 @@ from stethoscope.model.frame import Frame, Link, LinkState
 from stethoscope.session.drift import drift_of_recording, look_for_drift
 from stethoscope.session.open import open_session, session_maker
 from stethoscope.store.tape import open_tape
+from tests.session.plain import Spec
 from tests.store.made import record
 
 if TYPE_CHECKING:
@@ -22,21 +23,6 @@ if TYPE_CHECKING:
 
     from stethoscope.collect.source import Sink
     from stethoscope.session.drift import DriftResult
-
-
-@pytest.fixture(autouse=True)
-def _no_user_configuration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-
-
-@dataclass(frozen=True)
-class Spec:
-    name: str
-    rack: str = ""
-    pod: str = ""
-    leaves: tuple[tuple[str, str], ...] = ()
-    tick_s: float = 60.0
-    expected_gpus: int | None = None
 
 
 @dataclass
