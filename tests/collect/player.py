@@ -73,7 +73,7 @@ class Watcher:
         self.links.setdefault(node, []).append(link)
         self._changed.set()
 
-    async def until(self, true: Callable[[], object], limit_s: float = 15.0) -> None:
+    async def until(self, true: Callable[[], object], limit_s: float = 45.0) -> None:
         """Wait until `true` holds; it is asked at every frame and every change of a link."""
         try:
             async with asyncio.timeout(limit_s):

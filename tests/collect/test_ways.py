@@ -144,7 +144,7 @@ async def test_what_hangs_behind_a_bastion_does_not_hold_up_the_others(
     from stethoscope.collect import dial
     from stethoscope.collect import jump as jump_module
 
-    monkeypatch.setattr(dial, "TUNNEL_S", 3.0)
+    monkeypatch.setattr(dial, "TUNNEL_S", 8.0)
     monkeypatch.setattr(jump_module, "HOLD_S", 0.1)
     jump, nodes = sshds(), sshds()
     # A full backlog: the kernel answers no more connections.
@@ -155,7 +155,7 @@ async def test_what_hangs_behind_a_bastion_does_not_hold_up_the_others(
         async with running(source(Fleet("test", (*dead, *live)), bastion(jump, nodes))) as watcher:
             for node in live:
                 await watcher.live(node.name)
-            assert time.monotonic() - started < 2.5, "without waiting for the dead"
+            assert time.monotonic() - started < 7.5, "without waiting for the dead"
             link = await watcher.state("dead00", LinkState.UNREACHABLE)
             assert link.detail == f"127.0.0.1:{port}: no answer (from the jump host)"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import ctypes
 import itertools
 import json
@@ -698,8 +697,7 @@ GROUP = {"name": "gpu", "s": 30}
 
 def watch(running: RunningProbe) -> None:
     """Let a probe read what the driver tells rarely."""
-    parts = base64.b64encode(zlib.compress(payload.watch_parts())).decode()
-    running.send(do="watch", parts=parts, groups=[GROUP])
+    running.write(b'{"do":"watch","packed":"%s"}\n' % wire.pack([GROUP], payload.watch_parts()))
 
 
 def test_it_goes_out_as_a_part(start: Callable[..., RunningProbe], fake_nvml: FakeNvml, tree: Tree) -> None:
