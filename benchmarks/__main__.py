@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("startup", "fold", "history", "rules", "links", "recordings", "probe")
+NAMES = ("startup", "fold", "history", "rules", "links", "recordings", "probe", "console")
 
 
 def main() -> int:

@@ -47,7 +47,7 @@ duration: 2h
 fleet: {{nodes: 48, gpus_per_node: 8, gpu: H100-SXM5-80GB, ib_ports_per_node: 8, ib_rate_gbps: 400,
         nodes_per_rack: 4, nodes_per_pod: 24}}
 jobs:
-  - {{id: "1", nodes: "gpu-[001-040]", step_time_s: 0.8, shares: {{compute: 0.6, comm: 0.3, data: 0.05, other: 0.05}},
+  - {{id: "1", nodes: "gpu-[001-048]", step_time_s: 0.8, shares: {{compute: 0.6, comm: 0.3, data: 0.05, other: 0.05}},
       samples_per_step: 3712, framework: pytorch}}
 events:
 {events}
@@ -55,18 +55,17 @@ background: []
 expect: {{scope: global, layer: communication, root_cause: ib_link_fault, culprits: [gpu-041/ib/mlx5_3],
          not_blamed: [], detect_within: 90s, severity: P1}}
 """
+_FAULTS = (
+    "  - {{at: 1s, fault: gpu_thermal_throttle, where: gpu-{node:03}/gpu/4, "
+    "params: {{temp_c: 88, clock_mhz: 1100, ramp: 30s}}}}",
+    "  - {{at: 1s, fault: ib_optic_degraded, where: gpu-{node:03}/ib/mlx5_3, "
+    "params: {{symbol_errors_per_s: 41, bandwidth_factor: 0.5, rx_power_dbm: -9.5, ramp: 30s}}}}",
+)
 
 
 def streams(tick_s: float, span_s: float, nodes: int) -> list[list[list[bytes]]]:
     """Return, for each of the 48 nodes and each tick, its lines, cut where the wall time belongs."""
-    faults = [
-        "  - {at: 1s, fault: ib_optic_degraded, where: gpu-%03d/ib/mlx5_3, params: {symbol_errors_per_s: 41, "
-        "bandwidth_factor: 0.5, rx_power_dbm: -9.5, ramp: 30s}}" % node
-        if node % 2
-        else "  - {at: 1s, fault: gpu_thermal_throttle, where: gpu-%03d/gpu/4, params: {temp_c: 88, clock_mhz: 1100, "
-        "ramp: 30s}}" % node
-        for node in range(HEALTHY + 1, HEALTHY + SICK + 1)
-    ]  # fmt: skip
+    faults = [_FAULTS[node % 2].format(node=node) for node in range(HEALTHY + 1, HEALTHY + SICK + 1)]
     written = Path("scenario.yaml")
     written.write_text(_SCENARIO.format(events="\n".join(faults)))
     twin = Twin(open_scenario("./scenario.yaml"))
@@ -97,8 +96,8 @@ def fleet_file(directory: Path, nodes: int, port: int) -> str:
         f'known_hosts: "{directory / "known"}", gpus: {GPUS}}}',
         "groups:",
         *(
-            f'  rack-{rack:03}: {{nodes: "gpu-[{4 * rack + 1:04}-{min(nodes, 4 * rack + 4):04}]", rack: rack-{rack:03}, '
-            f"pod: pod-{rack // 8 + 1}}}"
+            f'  rack-{rack:03}: {{nodes: "gpu-[{4 * rack + 1:04}-{min(nodes, 4 * rack + 4):04}]", '
+            f"rack: rack-{rack:03}, pod: pod-{rack // 8 + 1}}}"
             for rack in range(-(-nodes // 4))
         ),
         "hosts:",

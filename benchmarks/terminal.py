@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -75,15 +75,15 @@ class Terminal:
         """Send keys."""
         os.write(self._controller, keys.encode())
 
-    def answer_ms(self, keys: str, answered: Callable[[bytes], bool], limit_s: float = 5.0) -> float:
-        """Send keys and return after how many milliseconds `answered` was true of what came since; `limit_s` when it
-        never was."""
+    def answer_ms(self, keys: str, answer: bytes, limit_s: float = 5.0) -> float:
+        """Send keys and return after how many milliseconds `answer` was in what came since; `limit_s` when it never
+        was."""
         while self.read(0.0):
             pass
         began = time.perf_counter()
         self.type(keys)
         got = b""
-        while not answered(got):
+        while answer not in got:
             left = began + limit_s - time.perf_counter()
             if left <= 0:
                 return 1000 * limit_s

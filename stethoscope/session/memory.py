@@ -1,7 +1,8 @@
 """Tuning of the garbage collector and of threads for thousands of connections.
 
 A full collection over the objects of 2,000 connections stops the loop for some 160 ms. These objects live as long as
-the session: once the nodes are connected they are frozen, and no collection looks at them again.
+the session: once the nodes are connected they are frozen, and no collection looks at them again. What connecting and
+the first readings needed meanwhile is then given back to the system, which the C library does not do by itself.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ _SETTLED_SHARE = 0.02
 """Share of nodes still connecting at which the wave of connections is over."""
 _WORTH_FREEZING = 100
 """Nodes that must have connected anew before it is worth freezing again."""
+_TRIM_AFTER = (1, 240, 1200)
+"""Rounds of tending behind a freeze after which memory is given back: once more when everything was read once."""
 
 
 class MemoryTuning:
@@ -27,6 +30,8 @@ class MemoryTuning:
         """Change nothing yet."""
         self._before: tuple[int, int, int] | None = None
         self._pending_since_freeze = 0
+        self._rounds = 0
+        """Rounds of tending since the last freeze, 0 before the first."""
         self._executor: ThreadPoolExecutor | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop, threads: int) -> None:
@@ -45,6 +50,12 @@ class MemoryTuning:
         if worth and self._pending_since_freeze >= worth and pending <= nodes * _SETTLED_SHARE:
             gc.freeze()
             self._pending_since_freeze = 0
+            self._rounds = 1
+        elif self._rounds:
+            self._rounds += 1
+        if self._rounds in _TRIM_AFTER and self._executor is not None:
+            # In a thread, so that only who needs new memory just then has to wait.
+            self._executor.submit(_trim)
 
     def stop(self) -> None:
         """Put the collector back as it was."""
@@ -52,3 +63,12 @@ class MemoryTuning:
             gc.set_threshold(*self._before)
             gc.unfreeze()
             self._before = None
+
+
+def _trim() -> None:
+    """Give free memory back to the system, where the C library can (glibc)."""
+    import ctypes
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
