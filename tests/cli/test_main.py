@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 import pytest
 
 from stethoscope.cli import main as module
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-def test_a_defect_has_its_own_exit_code(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+
+def test_a_defect_has_its_own_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     @click.command()
     def broken() -> None:
         raise ValueError("broken")
 
     monkeypatch.setattr(module.LazyGroup, "get_command", lambda *_: broken)
     monkeypatch.setattr("sys.argv", ["stethoscope", "check"])
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with pytest.raises(SystemExit) as ended:
         module.main()
     assert ended.value.code == 70
-    assert capsys.readouterr().err.endswith("ValueError: broken\n")
+    assert capsys.readouterr().err.splitlines()[0] == "stethoscope: a defect: ValueError: broken"
+    assert len(list(tmp_path.rglob("*.txt"))) == 1

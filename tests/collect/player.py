@@ -84,7 +84,7 @@ class Watcher:
             last = {node: links[-1] for node, links in self.links.items()}
             raise AssertionError(f"never came true; links: {last}") from None
 
-    async def state(self, node: str, *states: LinkState, limit_s: float = 15.0) -> Link:
+    async def state(self, node: str, *states: LinkState, limit_s: float = 45.0) -> Link:
         """Wait until the link to `node` is in one of `states`; return it."""
         await self.until(lambda: node in self.links and self.links[node][-1].state in states, limit_s)
         return self.links[node][-1]
