@@ -117,8 +117,9 @@ def percentiles(values: list[float]) -> tuple[float, float, float]:
     return cut[49], cut[94], cut[98]
 
 
-def keys(terminal: Terminal, count: int, pause_s: float) -> list[float]:
-    """Move the cursor and turn the metric so often at random times; return the milliseconds to each answer.
+def keys(terminal: Terminal, count: int, pause_s: float) -> tuple[list[float], list[float]]:
+    """Press so many keys at random times; return the milliseconds to the answer of each that moves the cursor, and of
+    each that changes the metric.
 
     The answer to a move is a new text on the cursor's line, which stands above the last one, that to a change of the
     metric one on the legend's.
@@ -126,12 +127,27 @@ def keys(terminal: Terminal, count: int, pause_s: float) -> list[float]:
     chance = random.Random(1)
     cursor, legend = b"\x1b[%d;" % (terminal.rows - 1), b"\x1b[2;"
     plan = ["j", "j", "l", "j", "k", "h", "\x1b[6~", "k", "l", "\x1b[5~", "j", "h", "]", "k", "j", "["]
-    answers = []
+    moves: list[float] = []
+    metrics: list[float] = []
     for number in range(count):
         terminal.run(chance.uniform(0.2 * pause_s, 1.8 * pause_s))
         key = plan[number % len(plan)]
-        answers.append(terminal.answer_ms(key, legend if key in "[]" else cursor))
-    return answers
+        if key in "[]":
+            metrics.append(terminal.answer_ms(key, legend))
+        else:
+            moves.append(terminal.answer_ms(key, cursor))
+    return moves, metrics
+
+
+def told(answers: tuple[list[float], list[float]], budgets: Budgets) -> str:
+    """Return the times of keys in words."""
+    words = []
+    for what, values, p50_limit in (("moves", answers[0], 5.0), ("another metric", answers[1], 50.0)):
+        p50, p95, p99 = percentiles(values)
+        first, last = (budgets.check(f"p{n}", value, limit, "ms") for n, value, limit in (
+            (50, p50, p50_limit), (99, p99, 50.0)))  # fmt: skip
+        words.append(f"{what}: {first}, p95 {p95:.1f} ms, {last}")
+    return "; ".join(words)
 
 
 def run_case(nodes: int, tick_s: float, columns: int, rows: int, minutes: float, budgets: Budgets) -> None:
@@ -183,11 +199,7 @@ def measure(name: str, terminal: Terminal, orders: IO[str], nodes: int, large: b
     )
     after = time.perf_counter() - terminal.started
     print(f"  steady: {'; '.join(said)} (most {most:.0f} MiB), {after:.0f} s after the start", flush=True)
-    p50, p95, p99 = percentiles(keys(terminal, KEYS, 0.15))
-    said = (
-        budgets.check("p50", p50, 5.0, "ms"), f"p95 {p95:.1f} ms", budgets.check("p99", p99, 50.0, "ms"),
-    )  # fmt: skip
-    print(f"  {KEYS} keys: {', '.join(said)}", flush=True)
+    print(f"  {KEYS} keys: {told(keys(terminal, KEYS, 0.15), budgets)}", flush=True)
     hidden = []
     for screen, there, back in (("help", "?", "\x1b"), ("node", "g\r", "\x1b")):
         terminal.type(there)
@@ -199,8 +211,7 @@ def measure(name: str, terminal: Terminal, orders: IO[str], nodes: int, large: b
     if large:
         orders.write(f"lose {LOST}\n")
         orders.flush()
-        p50, p95, p99 = percentiles(keys(terminal, KEYS // 2, 0.1))
-        print(f"  {LOST} nodes lost at once: p50 {p50:.1f} ms, {budgets.check('p99', p99, 50.0, 'ms')}", flush=True)
+        print(f"  {LOST} nodes lost at once: {told(keys(terminal, KEYS // 2, 0.1), budgets)}", flush=True)
     terminal.type("q")
     for miss in budgets.missed:
         if not miss.startswith("("):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
     from stethoscope.model.fleet import FleetSnapshot
+    from stethoscope.ui.session import SessionLike
 
 STEPS = (
     ("down", "down", "right", "right"), ("pagedown",), ("G",), ("pageup",), ("g",), ("tick",),
@@ -36,12 +37,12 @@ STEPS = (
 class Watched(StethoscopeApp):
     """A console whose terminal is drawn from what it would send."""
 
-    CSS_PATH = Path(console.__file__).with_name("stethoscope.tcss")
+    CSS_PATH = str(Path(console.__file__).with_name("stethoscope.tcss"))
 
     def __init__(self, session: StillSession, columns: int, lines: int) -> None:
         """Show `session` on a terminal of this size."""
 
-        async def opened() -> StillSession:
+        async def opened() -> SessionLike:
             return session
 
         super().__init__(opened, "test", clock=session.clock)
