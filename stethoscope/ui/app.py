@@ -20,7 +20,7 @@ from stethoscope.ui.heard import Heard
 from stethoscope.ui.keys import EVERYWHERE
 from stethoscope.ui.look import Look
 from stethoscope.ui.paint import Difference, Picture
-from stethoscope.ui.present.spans import ASCII, UNICODE
+from stethoscope.ui.present.spans import ASCII, UNICODE, width
 from stethoscope.ui.screens.fleet import FleetScreen
 from stethoscope.ui.theme import NAMES, PALETTES, textual_theme
 from stethoscope.ui.typed import Typed
@@ -257,7 +257,14 @@ class StethoscopeApp(App[None]):
 
     def tell(self, text: str, seconds: float = 4) -> None:
         """Show a short notice; the only way to one, because a notice reads markup unless it is told not to."""
-        self.notify(clean(text, 300), markup=False, timeout=seconds)
+        said = clean(text, 300)
+        # One at a time, over the keys; what is too long for one line stands below the legend, where rows are.
+        self.clear_notifications()
+        if self.screen_stack:
+            # Textual takes away what was said, and leaves the empty line that it stood on.
+            self.screen.query("ToastHolder").remove()
+        self.set_class(width(said) + 2 > self.size.width, "-long-notice")
+        self.notify(said, markup=False, timeout=seconds)
 
     # ---- what the keys do
 
@@ -288,9 +295,13 @@ class StethoscopeApp(App[None]):
             self.glyphs = wanted
             self.fleet_screen.change_glyphs()
         self._picture.forget()
+        from stethoscope.ui.widgets.blocks import BlocksView
+
         for screen in self.screen_stack:
-            for view in screen.query(RowsView):
+            for view in (*screen.query(RowsView), *screen.query(BlocksView)):
                 view.forget()
+            # A screen that is held takes no new data: as for a new size, it draws what it has.
+            screen.post_message(events.Resize(screen.size, screen.size))
             screen.refresh()
         self.pull()
 

@@ -43,7 +43,7 @@ KEYS: tuple[Key, ...] = (
     Key("metric.previous", ("left_square_bracket",), "next_metric(-1)", "metric: previous", "previous metric",
         "Show the previous metric.", ("fleet", "heat")),
     Key("filter.edit", ("slash",), "edit_filter", "filter: edit", "filter",
-        "Show only nodes whose name contains a text or fits a pattern with * and ?.", ("fleet",), footer=True),
+        "Show only nodes that fit: a part of a name, or conditions such as temp>85 & host~gpu-0 | state=lost.", ("fleet",), footer=True),
     Key("density.next", ("d",), "next_density", "density: next", "density",
         "Give a GPU more room or less: a number, one cell, half a cell with two nodes on a line.", ("fleet",),
         footer=True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from rich.color import Color
 
 from stethoscope.session.view_state import ViewState
 from stethoscope.ui.app import StethoscopeApp
@@ -248,3 +249,60 @@ def test_the_mouse_in_a_terminal(size: tuple[int, int]) -> None:
         terminal.send("q")
         assert terminal.finish() == 0, terminal.raw[-2000:]
         assert b"\x1b[?1002l" in terminal.raw
+
+
+async def test_a_notice_hides_neither_findings_nor_what_is_under_the_cursor() -> None:
+    async with app_on(troubled(24)).run_test(size=(80, 24), notifications=True) as pilot:
+        app = await ready(pilot)
+        for key in ("z", "z", "T"):
+            await typed(pilot, key)
+        await pilot.pause(0.1)
+        toasts = [toast for toast in app.screen.query("Toast") if toast.display]
+        assert [toast.region for toast in toasts] == [app.screen.query_one("#keys").region]
+        app.tell("long " * 30)
+        await pilot.pause(0.2)
+        (toast,) = app.screen.query("Toast")
+        assert (toast.region.y, toast.region.height) == (3, 2)
+
+
+async def test_a_theme_is_drawn_on_the_map_and_while_the_picture_is_held() -> None:
+    async with app_on(troubled(24)).run_test(size=(120, 40)) as pilot:
+        app = await ready(pilot)
+        await typed(pilot, "d", "d", "p")
+        app.set_look("ascii")
+        await pilot.pause(0.1)
+        shown = [app.screen.query_one(BlocksView).render_line(y).text for y in range(10)]
+        assert "".join(shown).isascii()
+        assert line(app, "legend").isascii()
+        app.set_look("light")
+        await pilot.pause(0.1)
+        view = app.screen.query_one(BlocksView)
+        grounds = {segment.style.bgcolor for segment in view.render_line(0) if segment.style is not None}
+        assert Color.from_ansi(231) in grounds
+
+
+async def test_a_theme_is_drawn_on_a_node_that_is_held() -> None:
+    async with app_on(troubled(24)).run_test(size=(120, 40)) as pilot:
+        app = await ready(pilot)
+        await typed(pilot, "enter")
+        await pilot.pause(0.1)
+        await typed(pilot, "p")
+        app.set_look("ascii")
+        await pilot.pause(0.1)
+        assert isinstance(app.screen, NodeScreen)
+        assert line(app, "top").isascii()
+        assert all(row.isascii() for row in visible(app))
+
+
+async def test_what_is_too_small_says_nothing_else() -> None:
+    async with app_on(troubled(24)).run_test(size=(80, 24)) as pilot:
+        app = await ready(pilot)
+        assert app.screen.query_one("#findings").display
+        await typed(pilot, "slash")
+        await pilot.resize_terminal(20, 5)
+        for _ in range(100):
+            seen = [widget.id for widget in app.screen.children if widget.display and widget.region.area]
+            if seen == ["small"]:
+                break
+            await pilot.pause(0.05)
+        assert seen == ["small"]

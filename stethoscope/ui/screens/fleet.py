@@ -106,7 +106,6 @@ class FleetScreen(FleetFilter):
 
     def on_mount(self) -> None:
         """Show what is known before there is data."""
-        self.query_one("#findings", Lines).display = False
         self.draw_frame()
 
     def on_resize(self, event: events.Resize) -> None:

@@ -41,7 +41,7 @@ class FleetFilter(FleetKeys):
             self._before = self.chosen.filter
             self._field = FilterField(self._owner, self.chosen.filter, self.filters, self._complete)
             self.mount(self._field, before="#keys")
-            self.query_one("#cursor", Lines).display = False
+            self.query_one("#cursor", Lines).add_class("-gone")
             self._field.focus()
             self.draw_filter()
 
@@ -105,7 +105,7 @@ class FleetFilter(FleetKeys):
             return False
         self._field.remove()
         self._field = None
-        self.query_one("#cursor", Lines).display = True
+        self.query_one("#cursor", Lines).remove_class("-gone")
         self.view.focus()
         replay = self._owner.replay is not None
         self.show_line("keys", footer(footer_of("fleet", replay=replay), self.size.width))

@@ -229,7 +229,7 @@ class FleetKeys(Screen[None]):
         from stethoscope.ui.screens.ask import AskScreen
 
         if self.memory is None:
-            self._owner.tell("views are not kept here")
+            self._owner.tell("nothing is kept of this console, so no views either")
         else:
             self._owner.push_screen(AskScreen(self._owner, "name of this view"), self._save_view)
 

@@ -65,12 +65,13 @@ class Lines(Widget):
 
     DEFAULT_CSS = """
     Lines { height: 1; width: 1fr; }
+    Lines.-gone { display: none; }
     """
     ALLOW_SELECT = False
 
     def __init__(self, *, id: str | None = None, rows: Sequence[Row] = ((),)) -> None:  # noqa: A002  Textual's name
         """Show `rows` at first."""
-        super().__init__(id=id)
+        super().__init__(id=id, classes="" if rows else "-gone")
         self._rows: list[Row] = list(rows)
 
     @property
@@ -84,7 +85,7 @@ class Lines(Widget):
         self._rows = list(rows)
         if len(rows) != len(old) or not self.styles.height:
             self.styles.height = len(rows)
-            self.display = bool(rows)
+            self.set_class(not rows, "-gone")
             self.refresh()
             return
         changed = [
