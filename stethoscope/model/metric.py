@@ -134,6 +134,8 @@ class Metric:
     """A value at or beyond this, in the `worse` direction, is drawn as a warning."""
     critical: float | None = None
     """A value at or beyond this is drawn as critical."""
+    critical_total: int | None = None
+    """A counter that has counted so many in all is critical, however long that is ago."""
     words: tuple[tuple[int, str], ...] = ()
     """Names of the values of a state metric: (4, "Active")."""
     bitmask: bool = False

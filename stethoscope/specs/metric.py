@@ -46,6 +46,7 @@ class MetricSpec(Spec, frozen=True):
     worse: Literal["none", "low", "high"] = "none"
     warn: float | None = None
     critical: float | None = None
+    critical_total: int | None = None
     words: dict[int, str] = msgspec.field(default_factory=dict)
     bitmask: bool = False
     fleet: bool = True
@@ -112,6 +113,7 @@ def _metric(spec: MetricSpec) -> Metric:
         worse=spec.worse,
         warn=spec.warn,
         critical=spec.critical,
+        critical_total=spec.critical_total,
         words=tuple(spec.words.items()),
         bitmask=spec.bitmask,
         fleet=spec.fleet,
@@ -156,11 +158,13 @@ def _contradictions(spec: MetricSpec) -> Iterator[tuple[str, str]]:
         if spec.rate_scale <= 0:
             yield "rate_scale", "rate_scale is above 0"
     else:
-        for key in ("bits", "pins", "lasting", "rate_unit"):
+        for key in ("bits", "pins", "lasting", "rate_unit", "critical_total"):
             if getattr(spec, key):
                 yield key, f"{key} belongs to counters"
     if bool(spec.group) != (spec.tier in ("medium", "slow")):
         yield "tier", "a metric of tier medium or slow has a group, the part that brings it; the others have none"
+    if spec.critical_total is not None and (spec.critical_total < 1 or spec.worse != "high"):
+        yield "critical_total", "critical_total is above 0, and needs worse: high"
     if spec.bits is not None and not 1 <= spec.bits <= 64:
         yield "bits", "bits is 1 to 64"
     if any(not 0 < pin < 2**64 for pin in spec.pins):

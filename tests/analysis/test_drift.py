@@ -204,6 +204,14 @@ def test_a_node_that_does_not_tell_what_it_is_is_compared_with_those_it_may_be_l
     assert [other.names for other in row_of(snapshot, "driver_version").others] == [("gpu-002",)]
 
 
+def test_gpus_without_a_name_are_not_none() -> None:
+    words = {f"n{number}": {"product": ""} for number in range(1, 5)}
+    unnamed = with_model(telling(fleet(4), **words), 1, "")
+    assert [group.label for group in drift(unnamed).groups] == ["NVIDIA H100 80GB HBM3"]
+    alone = with_model(telling(fleet(1), n1={"product": ""}), 0, "")
+    assert [group.label for group in drift(alone).groups] == ["GPUs without a name"]
+
+
 def test_nodes_without_gpus_have_no_settings_of_gpus() -> None:
     table = drift(telling(fleet(2, gpus=0)))
     assert [group.label for group in table.groups] == ["no GPU, Supermicro SYS-821GE"]

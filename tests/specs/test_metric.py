@@ -32,6 +32,7 @@ def write(directory: Path, *entries: str) -> Path:
 NAMED = "id: gpu_temp, title: {}, scope: gpu, unit: C, kind: gauge, meaning: m"
 GAUGE = NAMED.format("t")
 COUNTER = GAUGE.replace("gauge", "counter")
+TOTAL = "critical_total is above 0, and needs worse: high"
 GROUP = "a metric of tier medium or slow has a group, the part that brings it; the others have none"
 
 
@@ -108,6 +109,9 @@ def test_the_nearest_definition_wins_and_stays_in_its_place(tmp_path: Path, conf
         (COUNTER, "a counter needs rate_unit, the unit of what is shown"),
         (COUNTER + ", rate_unit: /s, rate_scale: 0", "rate_scale is above 0"),
         (COUNTER + ", rate_unit: /s, bits: 65", "bits is 1 to 64"),
+        (COUNTER + ", rate_unit: /s, critical_total: 1", TOTAL),
+        (COUNTER + ", rate_unit: /s, worse: high, critical_total: 0", TOTAL),
+        (GAUGE + ", worse: high, critical_total: 1", "critical_total belongs to counters"),
         (COUNTER + ", rate_unit: /s, pins: [0]", "a pin is a total above 0 that fits into 64 bits"),
     ],
 )  # fmt: skip

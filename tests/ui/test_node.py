@@ -19,7 +19,7 @@ from stethoscope.model.frame import Link, LinkState
 from stethoscope.model.mark import Mark
 from stethoscope.model.metric import Reason, Scope
 from stethoscope.session.login import shell_on
-from stethoscope.ui.present.assess import assess
+from stethoscope.ui.present.assess import assess, what_is_wrong
 from stethoscope.ui.present.node.explain import explain
 from stethoscope.ui.present.node.export import node_json
 from stethoscope.ui.present.node.moves import find, first, sideways, stands, vertical
@@ -27,7 +27,7 @@ from stethoscope.ui.present.node.page import TEXT_CELLS, node_page, node_rows, n
 from stethoscope.ui.present.node.trend import bars, trend_text
 from stethoscope.ui.present.node.view import Spot, View, row_of
 from stethoscope.ui.present.node.wrong import node_title
-from stethoscope.ui.present.spans import ASCII, UNICODE, plain, width
+from stethoscope.ui.present.spans import ASCII, UNICODE, Level, plain, width
 from stethoscope.ui.screens.node import NodeScreen
 from tests.builders import DEVICES, MONO, WALL, catalogue, fleet
 from tests.ui.scenes import EVIL, finding, hostile, sick, troubled
@@ -163,6 +163,29 @@ def test_gpus_of_a_driver_that_cannot_be_used_are_counted_and_their_links_are_no
 def test_links_that_the_probe_in_sh_cannot_see_are_not_none() -> None:
     rows = text_of(view_of(fleet(4, notes={"gpu-002": {"traffic": "no Python, using sh"}}), "gpu-002"))
     assert " + NVLink       not seen: no Python, using sh" in rows
+
+
+@pytest.mark.parametrize("rate", [0.0, Reason.ONE_READING])
+def test_errors_that_were_never_normal_are_loud_however_long_ago(rate: float | Reason) -> None:
+    counter = ("gpu-002/gpu/3", "gpu_ecc_uncorr_volatile_dram")
+    snapshot = fleet(4, devices=DEVICES, set={counter: rate}, totals={counter: 2})
+    rows = text_of(view_of(snapshot, "gpu-002", 120))
+    assert rows[0] == " ✖    gpu/3  uncorrected DRAM ECC 2 in all   should be 0"
+    row = next(row for row in rows if "Uncorr DRAM ECC, total" in row)
+    assert row.startswith(" ✖ ")
+    assert row.split()[5:13] == ["0", "0", "0", "✖2", "0", "0", "0", "0"]
+    assessment = assess(snapshot, MONO)
+    assert assessment.nodes.tolist() == [Level.NORMAL, Level.CRITICAL, Level.NORMAL, Level.NORMAL]
+    assert what_is_wrong(assessment, snapshot.node("gpu-002"), WALL)[0] == "gpu/3 uncorrected DRAM ECC 2 in all"
+    (beyond,) = node_json(view_of(snapshot, "gpu-002"))["beyond"]
+    assert (beyond["where"], beyond["level"]) == ("gpu-002/gpu/3", "critical")
+
+
+def test_some_errors_in_the_life_of_a_board_are_history() -> None:
+    counter = ("gpu-002/gpu/3", "gpu_ecc_uncorr_aggregate_sram")
+    assert text_of(view_of(fleet(4, devices=DEVICES, totals={counter: 4}), "gpu-002"))[0].startswith(" · nothing wrong")
+    rows = text_of(view_of(fleet(4, devices=DEVICES, totals={counter: 5}), "gpu-002", 120))
+    assert rows[0] == " ✖    gpu/3  uncorrected SRAM ECC, life 5 in all   limit 5 in all"
 
 
 def test_the_first_reading_of_a_counter_shows_what_it_has_counted() -> None:

@@ -14,8 +14,8 @@ from stethoscope.clock import duration
 from stethoscope.model.finding import Severity
 from stethoscope.model.frame import LinkState
 from stethoscope.model.ids import node_of
-from stethoscope.model.metric import DEVICE_SCOPES, Kind, Reason, Scope
-from stethoscope.ui.present.numbers import REASON_LEVELS, title_in_text, value_text
+from stethoscope.model.metric import DEVICE_SCOPES, Kind, Missing, Reason, Scope
+from stethoscope.ui.present.numbers import REASON_LEVELS, title_in_text, total_text, value_text
 from stethoscope.ui.present.spans import Level
 
 if TYPE_CHECKING:
@@ -202,6 +202,10 @@ def metric_levels(table: Table, metric: Metric, part: range | None = None) -> Le
             with np.errstate(invalid="ignore"):
                 beyond = values >= limit if metric.worse == "high" else values <= limit
             levels[present & beyond] = level
+    if metric.critical_total is not None:
+        counter = table.counter_index[metric.id]
+        known = table.total_reasons[counter, here] == Reason.PRESENT
+        levels[known & (table.totals[counter, here] >= metric.critical_total)] = Level.CRITICAL
     if metric.id == "ib_port_state":
         levels[present & (values != _ACTIVE_PORT)] = Level.CRITICAL
     return levels
@@ -211,8 +215,19 @@ def is_judged(metric: Metric) -> bool:
     """Tell whether values of a metric have a level of their own."""
     # How old a node's data is follows from its link and its tick, not from a threshold of its own.
     return metric.id == "ib_port_state" or (
-        metric.id != "node_data_age" and (metric.warn is not None or metric.critical is not None)
+        metric.id != "node_data_age"
+        and not (metric.warn is None and metric.critical is None and metric.critical_total is None)
     )
+
+
+def wrong_text(table: Table, metric: Metric, row: int) -> str:
+    """Return what is wrong with a value: the value, or of a counter that stands still what it has counted."""
+    value = table.get(metric.id, row)
+    if metric.critical_total is not None and (isinstance(value, Missing) or value == 0):
+        total = table.total(metric.id, row)
+        if not isinstance(total, Missing) and total >= metric.critical_total:
+            return f"{total_text(metric, total)} in all"
+    return value_text(metric, value)
 
 
 def _row_levels(snapshot: FleetSnapshot, scope: Scope) -> Levels:
@@ -232,6 +247,8 @@ def _row_levels(snapshot: FleetSnapshot, scope: Scope) -> Levels:
 
 def _is_all_normal(table: Table, metric: Metric) -> bool:
     """Tell whether every row has a value of `metric` within its limits: seen in a tenth of the time."""
+    if metric.critical_total is not None and table.totals[table.counter_index[metric.id]].max(initial=0):
+        return False
     column = table.index[metric.id]
     limits = [limit for limit in (metric.warn, metric.critical) if limit is not None]
     values = table.values[column]
@@ -320,7 +337,7 @@ def _worst_value(assessment: Assessment, node: Node) -> str:
             levels = metric_levels(table, metric, part)
             position = int(levels.argmax())
             if int(levels[position]) > best[0] and int(levels[position]) > Level.MISSING:
-                value = value_text(metric, table.get(name, part[position]))
+                value = wrong_text(table, metric, part[position])
                 where = short_place(snapshot.place(node, scope, position)) if scope is not Scope.NODE else ""
                 best = (int(levels[position]), f"{where} {title_in_text(metric.title)} {value}".strip())
     return best[1]

@@ -10,7 +10,7 @@ import numpy as np
 from stethoscope.analysis.expect import LEAST, Expected, expected_count, expected_values, like
 from stethoscope.model.ids import node_of
 from stethoscope.model.metric import Kind, Missing, Reason, Scope
-from stethoscope.ui.present.assess import SEVERITY_LEVELS, is_judged, metric_levels, short_place
+from stethoscope.ui.present.assess import SEVERITY_LEVELS, is_judged, metric_levels, short_place, wrong_text
 from stethoscope.ui.present.node.table import lost_rows
 from stethoscope.ui.present.node.view import Marks, Spot, View, range_text
 from stethoscope.ui.present.numbers import title_in_text, value_text
@@ -138,6 +138,8 @@ def _of_scope(view: View, scope: Scope) -> list[Beyond]:
         if not is_judged(metric):
             continue
         present = table.reasons[table.index[name], part.start : part.stop] == Reason.PRESENT
+        if metric.critical_total is not None:
+            present |= table.total_reasons[table.counter_index[name], part.start : part.stop] == Reason.PRESENT
         if scope is Scope.GPU and name == "gpu_handle_error":
             present &= ~lost
         levels = np.where(present, metric_levels(table, metric, part), 0)
@@ -213,6 +215,8 @@ def limit_text(metric: Metric, level: int) -> str:
     if metric.id == "ib_port_state":
         return "should be Active"
     limit = metric.critical if level >= Level.CRITICAL else metric.warn
+    if limit is None and level >= Level.CRITICAL and metric.critical_total is not None:
+        return f"limit {metric.critical_total:,} in all"
     if limit is None or metric.words:
         return ""
     if metric.kind is Kind.COUNTER:
@@ -231,7 +235,7 @@ def _said(view: View, metric: Metric, wrong: list[int], levels: np.ndarray, shou
             Beyond(
                 int(levels[at]), section, Spot(section, scope, metric.id, at),
                 short_place(snapshot.place(node, scope, at)),
-                f"{title} {value_text(metric, table.get(metric.id, part[at]))}", should,
+                f"{title} {wrong_text(table, metric, part[at])}", should,
             )
             for at in wrong
         ]  # fmt: skip
@@ -239,7 +243,8 @@ def _said(view: View, metric: Metric, wrong: list[int], levels: np.ndarray, shou
     worst = wrong[int(np.argmax([levels[at] for at in wrong]))]
     first = short_place(snapshot.place(node, scope, wrong[0]))
     where = f"{len(wrong)} of {len(part)} {first.partition('/')[0]}"
-    text = range_text(values, lambda value: value_text(metric, value))
+    words = wrong_text(table, metric, part[worst])
+    text = words if words.endswith(" in all") else range_text(values, lambda value: value_text(metric, value))
     return [
         Beyond(int(levels.max()), section, Spot(section, scope, metric.id, worst), where, f"{title} {text}", should)
     ]

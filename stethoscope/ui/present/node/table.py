@@ -321,6 +321,10 @@ def _only_total(view: View, scope: Scope, metric: Metric) -> bool:
     return not table.values[column, part.start : part.stop][present].any()
 
 
+def _is_too_many(metric: Metric, total: int | Missing) -> bool:
+    return metric.critical_total is not None and not isinstance(total, Missing) and total >= metric.critical_total
+
+
 def _totals(
     view: View,
     section: str,
@@ -335,19 +339,25 @@ def _totals(
 ) -> Line:
     table, part = view.snapshot.tables[scope], view.snapshot.rows(view.node, scope)
     title = f"{_shortened(metric.title, form.title - 7, view.glyphs.ellipsis)}, total" if alone else "  total"
-    pieces = [Piece("   "), Piece(pad(title, form.title), Tone.QUIET if alone else Tone.NORMAL)]
-    for at in block:
-        total = table.total(metric.id, part[at])
+    glyphs, critical = view.glyphs, level_tone(Level.CRITICAL)
+    totals = [table.total(metric.id, part[at]) for at in block]
+    beyond = [not lost[at] and _is_too_many(metric, total) for at, total in zip(block, totals, strict=True)]
+    pieces = [
+        Piece(f" {glyphs.level(Level.CRITICAL)} ", critical) if any(beyond) else Piece("   "),
+        Piece(pad(title, form.title), Tone.PLAIN if any(beyond) else Tone.QUIET if alone else Tone.NORMAL),
+    ]
+    for at, total, loud in zip(block, totals, beyond, strict=True):
         spot = Spot(section, scope, metric.id, at)
         if lost[at]:
-            text, tone = view.glyphs.dash, Tone.NORMAL
+            text, tone = glyphs.dash, Tone.NORMAL
         elif isinstance(total, Missing):
             text, tone = REASON_CELLS[total.reason], level_tone(REASON_LEVELS[total.reason])
         elif total in metric.pins:
             text, tone = "pinned", Tone.PLANNED
         else:
-            text, tone = total_text(metric, total), Tone.NORMAL
-        pieces += _right(cut(text, form.cell - 1, view.glyphs.ellipsis), form.cell, tone, spot)
+            sign = glyphs.level(Level.CRITICAL) if loud else ""
+            text, tone = sign + total_text(metric, total), critical if loud else Tone.NORMAL
+        pieces += _right(cut(text, form.cell - 1, glyphs.ellipsis), form.cell, tone, spot)
     if "mark" in form.beside and view.mark is not None and not lost[focus.at]:
         since = view.mark.since(view.snapshot, scope, metric.id, part[focus.at])
         if isinstance(since, Missing):

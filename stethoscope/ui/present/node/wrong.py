@@ -150,6 +150,7 @@ def _peers(view: View, one: Beyond) -> str:
         or one.level in (Level.LOST, Level.HUNG)
         or " on " in one.should
         or one.should == "should be 0"
+        or one.words.endswith(" in all")
     ):
         return ""
     metric = view.snapshot.catalogue[spot.metric]
