@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
     from stethoscope.model.fleet import FleetSnapshot
-    from stethoscope.ui.session import SessionLike
 
 STEPS = (
     ("down", "down", "right", "right"), ("pagedown",), ("G",), ("pageup",), ("g",), ("tick",),
@@ -42,7 +41,7 @@ class Watched(StethoscopeApp):
     def __init__(self, session: StillSession, columns: int, lines: int) -> None:
         """Show `session` on a terminal of this size."""
 
-        async def opened() -> SessionLike:
+        async def opened() -> Any:
             return session
 
         super().__init__(opened, "test", clock=session.clock)
