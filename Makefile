@@ -1,6 +1,8 @@
 # Everything below works on a fresh machine with Python 3.11 or newer and make.
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(if $(shell command -v $(p) 2>/dev/null),$(p))))
 VENV   ?= .venv
+# Many tests wait for what other processes do, so two at a time pay even on one core; a file stays with one worker.
+WORKERS ?= 2
 BIN    := $(VENV)/bin
 
 .PHONY: help demo test check format lint types layers specs bench screenshots lock setup setup-dev clean
@@ -26,7 +28,7 @@ demo: setup      ## the console on a simulated fleet of 64 nodes
 	@exec $(BIN)/stethoscope demo
 
 test: setup-dev  ## the whole test suite
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 check: format-check lint types layers specs  ## formatter, linter, types, import contracts, spec self-tests
 
