@@ -19,8 +19,9 @@ _SETTLED_SHARE = 0.02
 """Share of nodes still connecting at which the wave of connections is over."""
 _WORTH_FREEZING = 100
 """Nodes that must have connected anew before it is worth freezing again."""
-_TRIM_AFTER = (1, 240, 1200)
-"""Rounds of tending behind a freeze after which memory is given back: once more when everything was read once."""
+_TIDY_AFTER = (1, 240, 1200)
+"""Rounds of tending behind the end of a wave after which what is there is frozen and memory is given back: again when
+everything was read once, which brings as many objects as connecting did."""
 
 
 class MemoryTuning:
@@ -48,12 +49,14 @@ class MemoryTuning:
         self._pending_since_freeze = max(self._pending_since_freeze, pending)
         worth = min(_WORTH_FREEZING, nodes)
         if worth and self._pending_since_freeze >= worth and pending <= nodes * _SETTLED_SHARE:
-            gc.freeze()
             self._pending_since_freeze = 0
             self._rounds = 1
         elif self._rounds:
             self._rounds += 1
-        if self._rounds in _TRIM_AFTER and self._executor is not None:
+        if self._rounds not in _TIDY_AFTER:
+            return
+        gc.freeze()
+        if self._executor is not None:
             # In a thread, so that only who needs new memory just then has to wait.
             self._executor.submit(_trim)
 
