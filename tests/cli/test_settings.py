@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from stethoscope.cli.main import VERBS, group
 from stethoscope.cli.settings import flags_of
@@ -81,3 +83,33 @@ def test_a_broken_file_is_an_error_of_data(settings: Path) -> None:
     assert loaded is not None
     with pytest.raises(DataError, match="what is below watch"):
         settings_of(loaded, "watch", {"metric": "metric"}, VERBS)
+
+
+def test_a_name_that_no_verb_has_is_told_whatever_is_called(settings: Path) -> None:
+    settings.write_text("bel: true\n")
+    for verb in ("watch", "check"):
+        with pytest.raises(DataError, match=r'config.yaml:1:\d+: no verb has a flag "bel"; did you mean "bell"'):
+            run(verb)
+    assert run("doctor") == {"as_json": False}
+
+
+def test_a_value_that_a_flag_does_not_take_is_told_with_its_line(settings: Path) -> None:
+    settings.write_text("bell: true\ntheme: ligth\n")
+    with pytest.raises(DataError, match=r"config.yaml:2:\d+: theme: 'ligth' is not one of"):
+        run("watch")
+    settings.write_text("watch:\n  bell: maybe\n")
+    with pytest.raises(DataError, match=r"config.yaml:2:\d+: bell: 'maybe'"):
+        run("watch")
+
+
+@pytest.mark.parametrize("wrong", ["bel: true", "theme: ligth", "watch: {them: dark}", "- a", "watch: {bell: maybe}"])
+def test_doctor_says_what_is_wrong_with_the_settings(settings: Path, wrong: str) -> None:
+    settings.write_text(f"{wrong}\n")
+    told = json.loads(CliRunner().invoke(group, ["doctor", "--json"]).output)["remarks"]
+    assert [remark["level"] for remark in told if "config.yaml" in remark["says"]] == ["warning"]
+
+
+def test_right_settings_are_not_told(settings: Path) -> None:
+    settings.write_text("theme: light\ninterval: 5s\ndemo: {speed: 2}\n")
+    told = json.loads(CliRunner().invoke(group, ["doctor", "--json"]).output)["remarks"]
+    assert not [remark for remark in told if "config.yaml" in remark["says"]]
