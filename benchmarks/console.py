@@ -182,7 +182,6 @@ def warm(home: Path, nodes: int) -> None:
 def measure(name: str, terminal: Terminal, orders: IO[str], nodes: int, large: bool, minutes: float,
             budgets: Budgets) -> None:  # fmt: skip
     """Measure the running console."""
-    size = f"{terminal.columns}x{terminal.rows}"
     paint, first, live, cpu = start(terminal, nodes)
     said = (
         budgets.check("first paint", paint, 0.4, "s"), budgets.check("first node's data", first, 1.0, "s"),
@@ -193,7 +192,7 @@ def measure(name: str, terminal: Terminal, orders: IO[str], nodes: int, large: b
     share, speed = terminal.steady(STEADY_S)
     held, most = terminal.memory_mib()
     said = (
-        budgets.check("CPU", share, 15.0 if large else 5.0, "% of a core"),
+        budgets.check("CPU", share, 15.0, "% of a core"),
         budgets.check("to the terminal", speed / 1000, 10.0 if terminal.columns > 100 else 2.0, "KB/s"),
         budgets.check("memory", held, 300.0, "MiB"),
     )
@@ -215,7 +214,7 @@ def measure(name: str, terminal: Terminal, orders: IO[str], nodes: int, large: b
     terminal.type("q")
     for miss in budgets.missed:
         if not miss.startswith("("):
-            budgets.missed[budgets.missed.index(miss)] = f"({name}, {size}) {miss}"
+            budgets.missed[budgets.missed.index(miss)] = f"({name}) {miss}"
 
 
 def peers() -> None:
