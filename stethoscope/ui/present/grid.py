@@ -313,11 +313,14 @@ class FleetGrid:
         buckets = {scope: np.full(tables[scope].values.shape[1], -1, dtype=np.int64) for scope in tables}
         assert self.assessment is not None
         leaves, owner = self._leaves, self.assessment.owners[Scope.PORT][0]
-        # Which line is about a node on a leaf: a place by leaf and node.
-        places = np.full((len(leaves.names) + 1, len(self.snapshot.nodes) + 1), -1, dtype=np.int64)
+        # At most one of the lines is about a leaf: which, and about which nodes.
+        line_of = np.full(len(leaves.names) + 1, -1, dtype=np.int64)
+        line_of[leaves.places([line.group for line in lines])] = np.arange(len(lines))
+        about = np.zeros((len(lines), len(self.snapshot.nodes)), dtype=np.bool_)
         for place, line in enumerate(lines):
-            places[leaves.names.get(line.group, -1), list(line.nodes)] = place
-        buckets[Scope.PORT] = places[leaves.codes, owner]
+            about[place, list(line.nodes)] = True
+        place_of = line_of[leaves.codes]
+        buckets[Scope.PORT] = np.where((place_of >= 0) & (owner >= 0) & about[place_of, owner], place_of, -1)
         return buckets
 
     def level_of(self, line: Line) -> int:
