@@ -306,3 +306,19 @@ async def test_what_is_too_small_says_nothing_else() -> None:
                 break
             await pilot.pause(0.05)
         assert seen == ["small"]
+
+
+@pytest.mark.parametrize("wrong", ["no_such", "[red]", "\x1b[2J"])
+async def test_a_view_with_a_metric_that_is_gone_falls_back(wrong: str, tmp_path: Path) -> None:
+    memory = ViewState("test", tmp_path)
+    memory.save(
+        {"view": {"metric": wrong, "group": "rack", "filter": "temp>>"}, "selected": ["gone"], "cursor": "gone"}
+    )
+    async with app_on(troubled(24)).run_test(size=(120, 40)) as pilot:
+        app = await ready(pilot)
+        app.fleet_screen.restore(memory, fresh=False)
+        await pilot.pause(0.1)
+        assert line(app, "legend").startswith(" SM clock")
+        app.fleet_screen.take_view(View(metric=wrong))
+        await pilot.pause(0.1)
+        assert line(app, "legend").startswith(" SM clock")

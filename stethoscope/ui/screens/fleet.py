@@ -164,6 +164,10 @@ class FleetScreen(FleetFilter):
             self._grid.marked = self.marked
         view.grid = self._grid
         grid = self._grid
+        if self.metric_chosen and self.chosen.metric not in snapshot.catalogue:
+            # A view of another version, or of one with more metrics.
+            self._owner.tell(f'no metric is called "{self.chosen.metric}" here')
+            self.metric_chosen = False
         if not self.metric_chosen:
             self.chosen.metric = self._owner.metric or first_metric(snapshot)
         now_mono, now_wall = self._now
