@@ -122,7 +122,8 @@ DEVICES: dict[Scope, tuple[str, ...]] = {
 """Devices of a node of eight GPUs and eight ports that sent its parts."""
 WORDS = {
     "driver_version": "550.90.07", "cuda_version": "12.4", "kernel": "5.15.0-1049-nvidia", "os": "Ubuntu 22.04.4 LTS",
-    "product": "NVIDIA DGX H100", "bios": "1.1.3", "cpu_governor": "performance", "nccl_version": "2.21.5", "mtu": "4092",
+    "product": "NVIDIA DGX H100", "bios": "1.1.3", "cpu_governor": "performance", "nccl_version": "2.21.5",
+    "mtu": "4092",
 }  # fmt: skip
 GROUPS = {
     "gpu": 30.0, "pcie": 30.0, "disks": 30.0, "mounts": 30.0, "net": 30.0, "host": 30.0, "clock": 60.0,
@@ -164,8 +165,8 @@ def fleet(
 
     `set` puts values (for counters: counts per second) or reasons at (place, metric); `totals` counts of counters since
     the first reading. A lost node is unreachable, a lost GPU or port answers LOST. A waiting node has sent nothing yet.
-    `ages` are seconds since the last frame (1 otherwise); `links` and `notes` are by node. With `devices` (DEVICES), every node
-    has those and has sent its parts, WORDS and a process on each GPU.
+    `ages` are seconds since the last frame (1 otherwise); `links` and `notes` are by node. With `devices` (DEVICES),
+    every node has those and has sent its parts, WORDS and a process on each GPU.
     """
     devices = devices or {}
     node_names = [*names] or [f"gpu-{number:03}" for number in range(1, nodes + 1)]

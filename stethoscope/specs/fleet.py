@@ -395,7 +395,6 @@ def _job_logs(loaded: Loaded, job_logs: str | list[str], *path: str) -> tuple[st
 def parse_interval(value: str | float) -> float:
     """Return the seconds of `2`, `2s`, `500ms` or `1m`; ValueError for anything else or out of 0.2 s to 10 m."""
     seconds = duration_s(value)
-    low, high = _TICK_RANGE_S
-    if not low <= seconds <= high:
-        raise ValueError(f"an interval is from {low:g} s to {high:g} s, not {seconds:g} s")
+    if not _TICK_RANGE_S[0] <= seconds <= _TICK_RANGE_S[1]:
+        raise ValueError("an interval is from {:g} s to {:g} s, not {:g} s".format(*_TICK_RANGE_S, seconds))
     return seconds

@@ -12,7 +12,6 @@ from textual.app import App
 
 from stethoscope.clock import SystemClock, hms
 from stethoscope.errors import InternalError, StethoscopeError, UsageError, did_you_mean
-from stethoscope.text import clean
 from stethoscope.ui.bindings import bindings_of, works
 from stethoscope.ui.defect import defect
 from stethoscope.ui.driver import QuietDriver
@@ -20,7 +19,8 @@ from stethoscope.ui.heard import Heard
 from stethoscope.ui.keys import EVERYWHERE
 from stethoscope.ui.look import Look
 from stethoscope.ui.paint import Difference, Picture
-from stethoscope.ui.present.spans import ASCII, UNICODE, width
+from stethoscope.ui.present.spans import ASCII, UNICODE
+from stethoscope.ui.replaying import ReplayActions
 from stethoscope.ui.screens.fleet import FleetScreen
 from stethoscope.ui.theme import NAMES, PALETTES, textual_theme
 from stethoscope.ui.typed import Typed
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from stethoscope.clock import Clock
     from stethoscope.model.fleet import Node
-    from stethoscope.ui.session import OpenSession, ReplayLike, SessionLike
+    from stethoscope.ui.session import OpenSession, SessionLike
 
 PULL_S = 0.25
 """The screen in front looks for a new snapshot this often."""
@@ -49,7 +49,7 @@ _GOODBYE_S = 4.0
 _PLAIN = Look()
 
 
-class StethoscopeApp(App[None]):
+class StethoscopeApp(ReplayActions):
     """The console on one session."""
 
     CSS_PATH = "stethoscope.tcss"
@@ -84,8 +84,6 @@ class StethoscopeApp(App[None]):
         self.clock: Clock = clock or SystemClock()
         self.failure: StethoscopeError | None = None
         self.session: SessionLike | None = None
-        self.replay: ReplayLike | None = None
-        """The session, when it plays a recording."""
         self._open_session = open_session
         self._keeps, self._fresh = keeps, fresh
         self._work: asyncio.Task[None] | None = None
@@ -255,17 +253,6 @@ class StethoscopeApp(App[None]):
 
         self.push_screen(FinderScreen(self, what, choices), take)
 
-    def tell(self, text: str, seconds: float = 4) -> None:
-        """Show a short notice; the only way to one, because a notice reads markup unless it is told not to."""
-        said = clean(text, 300)
-        # One at a time, over the keys; what is too long for one line stands below the legend, where rows are.
-        self.clear_notifications()
-        if self.screen_stack:
-            # Textual takes away what was said, and leaves the empty line that it stood on.
-            self.screen.query("ToastHolder").remove()
-        self.set_class(width(said) + 2 > self.size.width, "-long-notice")
-        self.notify(said, markup=False, timeout=seconds)
-
     # ---- what the keys do
 
     def action_clear_mark(self) -> None:
@@ -323,42 +310,6 @@ class StethoscopeApp(App[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys of a replay do nothing where there is none."""
         return works(action, parameters, replay=self.replay is not None)
-
-    def action_pause_replay(self) -> None:
-        """Let the replay stand still, or go on."""
-        pause = getattr(self.screen, "action_pause", None)
-        if pause is not None:
-            pause()
-        elif self.replay is not None:
-            self.replay.toggle_pause()
-
-    def action_replay_seek(self, seconds: int) -> None:
-        """Go so far forward in the recording, or back."""
-        if self.replay is not None:
-            self.replay.seek_by(seconds)
-
-    def action_replay_change(self) -> None:
-        """Go on to the next change in the recording."""
-        if self.replay is not None:
-            self.replay.next_change()
-
-    def action_replay_speed(self, steps: int) -> None:
-        """Play faster or slower."""
-        if self.replay is not None:
-            self.replay.change_speed(steps)
-
-    def action_replay_time(self) -> None:
-        """Ask for a time and go there."""
-        from stethoscope.ui.screens.ask import AskScreen
-
-        def go(answer: str | None) -> None:
-            if answer is not None and self.replay is not None:
-                try:
-                    self.replay.seek_words(answer)
-                except UsageError as error:
-                    self.tell(str(error))
-
-        self.push_screen(AskScreen(self, "time: 02:14:07, 2026-03-14T02:14:07Z, +5m, -5m"), go)
 
     async def action_back(self) -> None:
         """Go back."""

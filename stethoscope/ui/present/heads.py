@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def bundle_row(grid: FleetGrid, line: Line, cursor: Target | None) -> Row:
-    """Return the row of a line that is about several nodes: the median of each cell where most are near it, and how many
-    they are."""
+    """Return the row of a line that is about several nodes: the median of each cell where most are near it, and how
+    many they are."""
     assert grid.layout is not None
     assert grid.assessment is not None
     layout, glyphs = grid.layout, grid.glyphs
