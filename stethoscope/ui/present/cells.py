@@ -51,9 +51,10 @@ def node_row(
     if layout.trend:
         bars = grid.trends.bars(grid.snapshot, node)
         steps = [grid.glyphs.spark.index(bar) for bar in bars if bar != " "]
-        # What stood still on a healthy node is there, but not to be seen first.
+        # A healthy node that is like its peers is not to be seen first, even when all of them moved together.
+        loud = level > Level.MISSING or grid.is_odd(node)
         moved = len(steps) > 0 and max(steps) - min(steps) > 1
-        row += [gap, Span(bars, Tone.PLAIN if moved else Tone.QUIET if level > Level.MISSING else Tone.FAINT)]
+        row += [gap, Span(bars, Tone.FAINT if not loud else Tone.PLAIN if moved else Tone.QUIET)]
     row.append(gap)
     sentence, said = what
     if not sentence and grid.view.group != "leaf":

@@ -10,9 +10,9 @@ from stethoscope.model.metric import Reason
 from stethoscope.ui.present.assess import assess
 from stethoscope.ui.present.grid import FleetGrid
 from stethoscope.ui.present.layout import headline
-from stethoscope.ui.present.spans import ASCII, UNICODE, Glyphs, plain
+from stethoscope.ui.present.spans import ASCII, UNICODE, Glyphs, Tone, plain
 from stethoscope.ui.present.view import View
-from tests.builders import catalogue, fleet
+from tests.builders import MONO, WALL, catalogue, fleet
 
 if TYPE_CHECKING:
     from stethoscope.model.fleet import FleetSnapshot
@@ -107,3 +107,18 @@ def test_bars_are_made_again_only_when_there_is_another_sample() -> None:
     grid.update(assess(snapshot, snapshot.mono + 2), snapshot.wall + 2, 220, 40, None)
     assert grid.trends.version == before + 1
     assert bars(grid, "gpu-002")[-1] == "▁"
+
+
+def test_what_moved_alike_everywhere_is_not_loud() -> None:
+    snapshot = fleet(4, set={("gpu-002/gpu/0", "gpu_temp"): 95.0})
+    grid = FleetGrid(View(metric="gpu_sm_clock"), UNICODE)
+    grid.history = History(catalogue())
+    grid.update(assess(snapshot, MONO), WALL, 200, 50, None)
+    grid.trends.bars = lambda snapshot, node: "▁▁▇▇"  # type: ignore[method-assign]
+    assert grid.layout is not None
+    assert grid.layout.trend
+    tones = {
+        grid.lines[place]: next(span.tone for span in grid.row(place, None) if "▇" in span.text) for place in range(4)
+    }
+    assert tones["gpu-002"] is Tone.PLAIN
+    assert {tone for name, tone in tones.items() if name != "gpu-002"} == {Tone.FAINT}
