@@ -65,7 +65,7 @@ def _in_three_sizes(name: str, keys: tuple[str, ...] = (), **view: str) -> list[
     ]
 
 
-PROBE = ("enter", "o", *"nvlink", "enter")
+PROBE = ("enter", "o", *"nvlink", "enter", "enter")
 PICTURES: tuple[Picture, ...] = (
     Picture("fleet", (160, 45), ("right",) * 12),
     *_in_three_sizes("fleet")[1:],

@@ -24,7 +24,7 @@ from stethoscope.ui.replaying import ReplayActions
 from stethoscope.ui.screens.fleet import FleetScreen
 from stethoscope.ui.theme import NAMES, PALETTES, textual_theme
 from stethoscope.ui.typed import Typed
-from stethoscope.ui.widgets.rows import RowsView
+from stethoscope.ui.widgets.rows import Lines, RowsView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -287,6 +287,8 @@ class StethoscopeApp(ReplayActions):
         for screen in self.screen_stack:
             for view in (*screen.query(RowsView), *screen.query(BlocksView)):
                 view.forget()
+            for lines in screen.query(Lines):
+                lines.refresh()
             # A screen that is held takes no new data: as for a new size, it draws what it has.
             screen.post_message(events.Resize(screen.size, screen.size))
             screen.refresh()

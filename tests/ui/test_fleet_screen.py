@@ -322,3 +322,20 @@ async def test_a_view_with_a_metric_that_is_gone_falls_back(wrong: str, tmp_path
         app.fleet_screen.take_view(View(metric=wrong))
         await pilot.pause(0.1)
         assert line(app, "legend").startswith(" SM clock")
+
+
+@pytest.mark.parametrize("density", ["cells", "blocks"])
+async def test_a_theme_leaves_no_line_in_the_old_one(density: str) -> None:
+    async with app_on(troubled(24)).run_test(size=(120, 40)) as pilot:
+        app = await ready(pilot)
+        app.fleet_screen.take_view(View(density=density))
+        await pilot.pause(0.1)
+        app.set_look("light")
+        await pilot.pause(0.2)
+        seen = {
+            str(segment.style.bgcolor.number)
+            for strip in app.screen._compositor.render_strips()
+            for segment in strip
+            if segment.style is not None and segment.style.bgcolor is not None
+        }
+        assert "233" not in seen
