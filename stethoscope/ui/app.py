@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import threading
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
@@ -46,6 +48,8 @@ MANY_NODES, MOST_NODES = 256, 1024
 """Above so many nodes it looks half as often, above the others a quarter as often: there is more to look at, and each
 node sends more rarely."""
 _GOODBYE_S = 4.0
+_LAST_S = 10.0
+"""So long after a signal the process is gone, whatever it waits for."""
 _PLAIN = Look()
 
 
@@ -106,12 +110,20 @@ class StethoscopeApp(ReplayActions):
         """Begin once the first picture stands."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self.exit, None, 128 + number)
+            # Not one of the loop's, which would wait for a loop that waits for a terminal.
+            signal.signal(number, lambda said, _: self._end_for(128 + said, loop))
         self.call_after_refresh(self._begin)
         if self.glyphs is UNICODE and self._driver is not None and not self.is_headless:
             # How wide does this terminal draw a character of ambiguous width? It answers with where its cursor stands
             # after one, or not at all; the first picture covers the character.
             self._driver.write("\x1b[1;1H▲\x1b[6n")
+
+    def _end_for(self, code: int, loop: asyncio.AbstractEventLoop) -> None:
+        """End because of a signal, at the latest in a while: a terminal that nobody reads takes no goodbye."""
+        last = threading.Timer(_LAST_S, os._exit, (code,))
+        last.daemon = True
+        last.start()
+        loop.call_soon_threadsafe(self.exit, None, code)
 
     def _begin(self) -> None:
         self._work = asyncio.create_task(self._drive())

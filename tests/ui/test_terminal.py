@@ -219,3 +219,18 @@ def test_a_terminal_that_goes_without_a_signal_ends_the_console() -> None:
         seen += os.read(keep, 65536)
     os.close(keep)
     assert program.wait(10) != 0
+
+
+def test_a_terminal_that_nobody_reads_does_not_keep_a_console_that_was_told_to_end() -> None:
+    with console("troubled", columns=200, lines=60) as terminal:
+        terminal.wait("like their peers")
+        # Every theme is drawn anew: far more than a terminal's buffer takes.
+        terminal.send("T" * 200)
+        time.sleep(2)
+        os.kill(terminal.pid, signal.SIGTERM)
+        end = time.monotonic() + 30
+        while terminal.status is None and time.monotonic() < end:
+            done, status = os.waitpid(terminal.pid, os.WNOHANG)
+            terminal.status = status if done else None
+            time.sleep(0.2)
+        assert terminal.status is not None, "still running"
