@@ -28,7 +28,7 @@ demo: setup      ## the console on a simulated fleet of 64 nodes
 	@exec $(BIN)/stethoscope demo
 
 test: setup-dev  ## the whole test suite
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
 check: format-check lint types layers specs  ## formatter, linter, types, import contracts, spec self-tests
 

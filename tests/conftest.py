@@ -18,6 +18,14 @@ settings.register_profile("patient", deadline=None, suppress_health_check=[Healt
 settings.load_profile("patient")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let a file's tests run in one worker, and all that start probes in the same one: a probe looks for driver
+    processes of others that are stuck, and would find those that another worker lets hang."""
+    for item in items:
+        group = "probe" if item.path.parent.name == "probe" else item.path.name
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 @pytest.fixture(scope="session")
 def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a directory with the fake driver library in it."""
