@@ -159,6 +159,12 @@ class RunningProbe:
         self.process.stderr.close()
 
 
+def strike(pid: int, number: int) -> None:
+    """Send a signal to a process that exists: 0 would be everybody in the group, the tests themselves among them."""
+    assert pid > 1
+    os.kill(pid, number)
+
+
 def children_of(pid: int, mark: str = "stethoscope-nvml") -> list[int]:
     """Return the processes whose parent is `pid` and that have `mark` among their arguments."""
     found = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stethoscope.model import wire
-from tests.probe.running import children_of, has_mark, wait_for
+from tests.probe.running import children_of, has_mark, strike, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +97,7 @@ def test_a_child_that_dies_is_told(start: Start, environment: dict[str, str], fa
     probe.gpus()
     fake_nvml.set(hang__nvmlDeviceGetPowerUsage=1)
     probe.full()
-    os.kill(children_of(probe.process.pid)[0], signal.SIGSEGV)
+    strike(children_of(probe.process.pid)[0], signal.SIGSEGV)
     probe.note("nvml", "child died, signal 11")
     frame = probe.full()
     assert frame.gpu["gpu_util"] == ["error"] * 8
@@ -111,7 +110,7 @@ def test_a_child_that_is_killed_between_two_questions_is_told_at_once(
 ) -> None:
     probe = start(environment, tick_s=30)
     probe.gpus()
-    os.kill(children_of(probe.process.pid)[0], signal.SIGKILL)
+    strike(children_of(probe.process.pid)[0], signal.SIGKILL)
     told = probe.note("nvml", "child died, signal 9", patience_s=3)
     assert isinstance(told, wire.Delta)
     assert told.gpu["gpu_power_draw"] == ["error"] * 8

@@ -18,7 +18,7 @@ import pytest
 from stethoscope.collect import payload
 from stethoscope.model import wire
 from tests.native.fake_nvml import FakeNvml, build
-from tests.probe.running import interpreters, wait_for
+from tests.probe.running import interpreters, strike, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -85,7 +85,7 @@ class Driven:
 
     def next_part(self) -> Part:
         """Ask anew and return the first part after that."""
-        self.until(lambda: self.gpus.asked_at is None)
+        self.until(lambda: self.gpus.pid and self.gpus.asked_at is None)
         self.gpus.watch(30.0)
         return self.part()
 
@@ -596,8 +596,8 @@ def test_no_driver_has_nothing_to_tell(driven: Driven, library: FakeNvml) -> Non
 
 def test_a_child_that_dies_takes_its_values_along(driven: Driven) -> None:
     driven.next_part()
-    driven.until(lambda: driven.gpus.asked_at is None)
-    os.kill(driven.gpus.pid, 11)
+    driven.until(lambda: driven.gpus.pid and driven.gpus.asked_at is None)
+    strike(driven.gpus.pid, 11)
     driven.until(lambda: driven.gpus.note.startswith("child"))
     assert driven.gpus.take_part()["gpu"]["gpu_mem_clock"] == ["error"] * EVERY_GPU
     assert of(driven.part(), 2) == HOPPER

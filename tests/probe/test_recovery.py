@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stethoscope.collect import payload
-from tests.probe.running import children_of, has_mark, wait_for
+from tests.probe.running import children_of, has_mark, strike, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -69,7 +69,7 @@ def test_a_driver_that_is_loaded_later(gpus: Any, fake_nvml: FakeNvml) -> None:
 def test_a_child_that_died_is_replaced(gpus: Any) -> None:
     assert go_on(gpus, lambda: gpus.note == "")
     first = gpus.pid
-    os.kill(first, 11)
+    strike(first, 11)
     assert go_on(gpus, lambda: gpus.note.startswith("child"))
     assert set(map(tuple, gpus.values.values())) == {("error",) * 8}
     assert go_on(gpus, lambda: gpus.note == "")
@@ -129,7 +129,7 @@ def test_a_child_that_does_not_end_is_not_doubled(gpus: Any, nvml: ModuleType, m
     first, end = gpus.pid, os.waitpid
     # It closes its pipes and then stays in the driver's clean-up.
     monkeypatch.setattr(os, "waitpid", lambda *_: (0, 0))
-    os.kill(first, 9)
+    strike(first, 9)
     assert go_on(gpus, lambda: gpus.note == "hung")
     assert (gpus.pid, gpus.notes()) == (0, {"nvml": "hung", "nvml_pid": str(first)})
     assert set(map(tuple, gpus.values.values())) == {("hung",) * 8}
@@ -178,7 +178,7 @@ def test_a_child_that_does_not_read_does_not_hold_the_probe_up(
     assert len(gpus.unsent) > 500000
     assert not gpus.check(129.0)
     assert gpus.check(131.0)
-    os.kill(gpus.pid, 9)
+    strike(gpus.pid, 9)
 
 
 def test_an_answer_that_came_while_a_slow_reader_held_the_probe_up_is_taken(stream: ModuleType) -> None:
