@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stethoscope.cli.check import look, look_back
+from stethoscope.cli.completion import nodes
 from stethoscope.cli.playbooks import directories as directories_of
 from stethoscope.cli.playbooks import playbooks_option
 from stethoscope.cli.say import say
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("name", metavar="NAME")
+@click.argument("name", metavar="NAME", shell_complete=nodes)
 @source_options
 @click.option("--at", metavar="TIME", help="With --replay: 02:14:07 (UTC), an ISO 8601 time, +5m, -5m. [its end]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document (stethoscope.node/1).")

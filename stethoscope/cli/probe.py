@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stethoscope.cli.completion import nodes, probes
 from stethoscope.cli.say import say
 from stethoscope.cli.source import SourceOptions, open_source, source_options, with_keys
 from stethoscope.errors import (
@@ -51,7 +52,7 @@ def list_(as_json: bool, ascii_only: bool) -> int:
 
 
 @command.command("show", context_settings=_HELP)
-@click.argument("probe_id", metavar="ID")
+@click.argument("probe_id", metavar="ID", shell_complete=probes)
 @click.option("--script", "whole", is_flag=True, help="Print all that is sent to sh, byte for byte, and nothing else.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Print ASCII signs alone.")
 def show(probe_id: str, whole: bool, ascii_only: bool) -> int:
@@ -69,10 +70,15 @@ def show(probe_id: str, whole: bool, ascii_only: bool) -> int:
 
 
 @command.command("run", context_settings=_HELP)
-@click.argument("probe_id", metavar="ID")
+@click.argument("probe_id", metavar="ID", shell_complete=probes)
 @source_options
 @click.option(
-    "--on", "places", multiple=True, metavar="PLACE", help="Nodes or a device: 'gpu-[001-004]', gpu-007/gpu/3."
+    "--on",
+    "places",
+    multiple=True,
+    metavar="PLACE",
+    shell_complete=nodes,
+    help="Nodes or a device: 'gpu-[001-004]', gpu-007/gpu/3.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be run and what forbids it, and run nothing.")
 @click.option("--force", is_flag=True, help="Run it although a GPU is busy; the journal says so.")

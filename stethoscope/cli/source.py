@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stethoscope.cli.completion import groups, nodes
 from stethoscope.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -70,10 +71,13 @@ class SourceOptions:
 
 
 _OPTIONS = (
-    click.option("--hosts", metavar="SET", help="Nodes to watch, such as 'gpu[001-064],login1'."),
+    click.option("--hosts", metavar="SET", shell_complete=nodes, help="Nodes to watch, such as 'gpu[001-064],login1'."),
     click.option("--fleet", metavar="FILE", help="Fleet file that lists the nodes."),
     click.option(
-        "--group", metavar="NAME", help="Group of the fleet file, or of ClusterShell; --hosts @NAME is alike."
+        "--group",
+        metavar="NAME",
+        shell_complete=groups,
+        help="Group of the fleet file, or of ClusterShell; --hosts @NAME is alike.",
     ),
     click.option("--slurm-job", metavar="ID", help="Nodes of a Slurm job."),
     click.option("--partition", metavar="NAME", help="Nodes of a Slurm partition."),
