@@ -80,7 +80,8 @@ class StandingParts:
             parts.pop(group, None)
         elif group in parts or len(parts) < _MOST_GROUPS:
             packer = self._packer(group, raw)
-            parts[group] = _Part(at, packer.compress(raw), packer, mono)
+            # Copied, because what the compressor returns keeps the memory that the line could have needed.
+            parts[group] = _Part(at, bytes(memoryview(packer.compress(raw))), packer, mono)
 
     def due(self, mono: float, *, is_first: bool) -> Iterator[tuple[int, bytes]]:
         """Yield (node, payload of a record) of all parts that must be written at `mono`; all there are when `is_first`:
