@@ -12,8 +12,6 @@ CHILD_MARK = "stethoscope-nvml"
 CHILD_NAME = CHILD_MARK[:15]
 PROBE_NAME = "stethoscope"
 """What the kernel calls the child and the probe; the mark is what people see among the child's arguments."""
-RARE_NAME = "nvml_rare"
-"""The part of the child that comes later than the others."""
 HUNG_S = 5.0
 """A driver that has not answered for so long is hung."""
 STARTING_S = 30.0
@@ -21,21 +19,15 @@ STARTING_S = 30.0
 LOOK_AGAIN_S = 30.0
 """Pause before a stuck child is looked for again, or the driver asked again after it refused."""
 
-# The child's Python gets its part of the payload over a pipe: name and source of each module that it has, the last one
-# to run, and pynvml, with NULs between.
+# The child's Python gets its part of the payload over a pipe, behind its length.
 BOOTSTRAP = """
-import os, sys
+import os
 source = open(0, "rb", 0, closefd=False)
 left = int(source.readline() or os._exit(0))
 blob = b""
 while len(blob) < left:
     blob += source.read(left - len(blob)) or os._exit(0)
-*parts, nvml = blob.split(b"\\0")
-for name, source in zip(parts[::2], parts[1::2]):
-    name = name.decode()
-    module = sys.modules[name] = type(sys)(name)
-    exec(compile(source, name + ".py", "exec"), vars(module))
-module.main(nvml)
+exec(compile(blob, "nvml_child", "exec"))
 """
 
 
@@ -65,7 +57,7 @@ class Gpus:
         self.rare_at = 0.0
         self.part = None
         if not payload:
-            self.note = "console has no pynvml"
+            self.note = "no NVML child"
             self.fill("unsupported")
 
     def notes(self):

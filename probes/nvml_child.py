@@ -1,10 +1,12 @@
 """What runs in the NVML child, the one process that talks to the driver."""
 
+import ctypes
 import json
 import math
 import os
 import select
 import signal
+import struct
 import sys
 import time
 
@@ -31,9 +33,18 @@ GPU_METRICS = (
     "gpu_handle_error",
 )
 
+# In native alignment, with the padding that a C compiler leaves.
+PCI = "16s5I32s"  # nvmlPciInfo_t: bus id of old, domain, bus, device, device id, subsystem id, bus id
+MARGIN = "Ii"  # nvmlMarginTemperature_v1_t: version, margin
+TEMPERATURE = "IIi"  # nvmlTemperature_v1_t: version, sensor, temperature
+MEMORY = "I4Q"  # nvmlMemory_v2_t: version, total, reserved, free, used
+OLD_MEMORY = "3Q"  # nvmlMemory_t: total, free, used
+FIELD = "IIqqII8s"  # nvmlFieldValue_t: field, scope, time, latency, kind, code, value
+KINDS = "dILQqiH"  # nvmlValueType_t, in its order
+
 
 class Driver:
-    """NVML through pynvml. One GPU that fails costs only its own values."""
+    """NVML, called by function name and struct layout. One GPU that fails costs only its own values."""
 
     CODES = {
         2: "unsupported",
@@ -65,8 +76,8 @@ class Driver:
         4: "permission",
     }
 
-    def __init__(self, nvml):
-        self.nvml = nvml
+    def __init__(self):
+        self.library = None
         self.identities = []
         self.known = []
         self.handles = []
@@ -75,40 +86,54 @@ class Driver:
 
     def open(self):
         """Initialise the driver's library; return an empty string, or short words for why it refuses."""
-        # Here, so that only the child has it in memory.
-        import ctypes
-
         for folder in ("", *self.FOLDERS):
             try:
-                if folder:
-                    # Once loaded from anywhere, the loader finds it by its bare name.
-                    ctypes.CDLL(ROOT + folder + "/libnvidia-ml.so.1")
-                self.nvml.nvmlInit()
-                return ""
+                self.library = ctypes.CDLL((ROOT + folder + "/" if folder else "") + "libnvidia-ml.so.1")
             except OSError:
                 continue
-            except self.nvml.NVMLError as error:
-                if error.value != 12:
-                    return self.REFUSALS.get(error.value, "NVML error %d" % error.value)
-        return self.REFUSALS[12]
+            code = self.code("InitWithFlags", 0)
+            if code != 12:
+                return self.refusal(code)
+        return self.refusal(12)
 
-    def attempt(self, question, *arguments):
-        """Return the driver's answer, or the word for why there is none."""
+    def refusal(self, code):
+        """Return short words for a code with which the driver refuses altogether, none for success."""
+        return self.REFUSALS.get(code, "NVML error %d" % code) if code else ""
+
+    def code(self, name, *arguments):
+        """Return what a function of the driver returns, 13 where it has no such function."""
         try:
-            return question(*arguments)
-        except self.nvml.NVMLError as error:
-            return self.CODES.get(error.value, "error")
-        except (UnicodeDecodeError, ValueError):
-            return "error"
+            function = getattr(self.library, "nvml" + name)
+        except AttributeError:
+            return 13
+        return function(*arguments)
+
+    def call(self, name, layout, before=(), after=(), version=0):
+        """Return what the driver writes into a struct, as a tuple, or the word for why there is nothing. The struct
+        goes between the other arguments; one that has a version starts with that and its size."""
+        size = struct.calcsize(layout)
+        buffer = ctypes.create_string_buffer(struct.pack("I", version << 24 | size), size)
+        code = self.code(name, *before, buffer, *after)
+        return self.CODES.get(code, "error") if code else struct.unpack(layout, buffer.raw)
+
+    def number(self, name, *before, after=(), layout="I", version=0, place=0):
+        """Return one member of what the driver writes about a device, or the word for why there is none."""
+        answer = self.call("DeviceGet" + name, layout, before, after, version)
+        return answer if isinstance(answer, str) else answer[place]
+
+    def text(self, name, *before):
+        """Return what the driver writes as text, empty when it does not."""
+        answer = self.call(name, "96s", before, (96,))
+        return "" if isinstance(answer, str) else plain(answer[0])
 
     def read(self):
         """Return one round of answers about all GPUs."""
         started = time.monotonic()
-        try:
-            count = self.nvml.nvmlDeviceGetCount()
-        except self.nvml.NVMLError as error:
-            return {"note": self.REFUSALS.get(error.value, "NVML error %d" % error.value)}
-        while len(self.identities) < count:
+        count = ctypes.c_uint()
+        code = self.code("DeviceGetCount_v2", ctypes.byref(count))
+        if code:
+            return {"note": self.refusal(code)}
+        while len(self.identities) < count.value:
             self.identities.append({"index": len(self.identities)})
             self.known.append(False)
             self.handles.append("waiting")
@@ -129,10 +154,10 @@ class Driver:
 
     def read_gpu(self, index):
         """Return all values of one GPU."""
-        try:
-            handle = self.nvml.nvmlDeviceGetHandleByIndex(index)
-        except self.nvml.NVMLError as error:
-            return self.broken(index, error.value)
+        handle = ctypes.c_void_p()
+        code = self.code("DeviceGetHandleByIndex_v2", index, ctypes.byref(handle))
+        if code:
+            return self.broken(index, code)
         if not self.known[index]:
             self.identify(index, handle)
         values = self.ask(handle)
@@ -155,69 +180,53 @@ class Driver:
 
     def identify(self, index, handle):
         """Learn what is fixed about a GPU."""
-        name = self.attempt(self.nvml.nvmlDeviceGetName, handle)
-        uuid = self.attempt(self.nvml.nvmlDeviceGetUUID, handle)
-        if {name, uuid} & {"error", *self.CODES.values()}:
+        name, uuid = (self.text("DeviceGet" + word, handle) for word in ("Name", "UUID"))
+        if not name or not uuid:
             return
-        identity = {"index": index, "name": name, "uuid": uuid}
-        place = self.attempt(self.nvml.nvmlDeviceGetPciInfo, handle)
+        self.identities[index] = identity = {"index": index, "name": name, "uuid": uuid}
+        place = self.call("DeviceGetPciInfo_v3", PCI, (handle,))
         if not isinstance(place, str):
             # The driver writes 00000000:4F:00.0, sysfs 0000:4f:00.0.
-            address = place.busId
-            if isinstance(address, bytes):
-                address = address.decode("ascii", "replace")
-            address = address.lower()
+            address = plain(place[-1]).lower()
             identity["pci"] = address[4:] if address.startswith("0000") and len(address) == 16 else address
-        self.identities[index] = identity
         self.known[index] = True
 
     def ask(self, handle):
         """Return what the driver says about one working GPU, PCIe traffic apart."""
-        nvml, attempt = self.nvml, self.attempt
         values = {
-            "gpu_sm_clock": attempt(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM),
-            "gpu_power_draw": scaled(attempt(nvml.nvmlDeviceGetPowerUsage, handle), 1000, 1),
-            "gpu_power_limit": scaled(attempt(nvml.nvmlDeviceGetEnforcedPowerLimit, handle), 1000, 1),
-            "gpu_temp_margin": attempt(nvml.nvmlDeviceGetMarginTemperature, handle),
+            "gpu_sm_clock": self.number("ClockInfo", handle, 1),
+            "gpu_power_draw": scaled(self.number("PowerUsage", handle), 1000, 1),
+            "gpu_power_limit": scaled(self.number("EnforcedPowerLimit", handle), 1000, 1),
+            "gpu_temp_margin": self.number("MarginTemperature", handle, layout=MARGIN, version=1, place=1),
+            # What a newer driver has under a new name, an older one has under the old. The sensor is 0, the GPU's.
+            "gpu_temp": self.number("TemperatureV", handle, layout=TEMPERATURE, version=1, place=2),
+            "gpu_clocks_event_reasons": self.number("CurrentClocksEventReasons", handle, layout="Q"),
         }
-        busy = attempt(nvml.nvmlDeviceGetUtilizationRates, handle)
-        plain = isinstance(busy, str)
-        values["gpu_util"] = busy if plain else busy.gpu
-        values["gpu_mem_copy_util"] = busy if plain else busy.memory
-        # What a newer driver has under a new name, an older one has under the old.
-        values["gpu_temp"] = attempt(nvml.nvmlDeviceGetTemperatureV, handle, nvml.NVML_TEMPERATURE_GPU)
+        busy = self.call("DeviceGetUtilizationRates", "II", (handle,))
+        values["gpu_util"], values["gpu_mem_copy_util"] = (busy,) * 2 if isinstance(busy, str) else busy
         if values["gpu_temp"] == "unsupported":
-            values["gpu_temp"] = attempt(nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU)
-        reasons = attempt(nvml.nvmlDeviceGetCurrentClocksEventReasons, handle)
-        if reasons == "unsupported":
-            reasons = attempt(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle)
-        values["gpu_clocks_event_reasons"] = reasons
-        memory = attempt(nvml.nvmlDeviceGetMemoryInfo, handle, nvml.nvmlMemory_v2)
+            values["gpu_temp"] = self.number("Temperature", handle, 0)
+        if values["gpu_clocks_event_reasons"] == "unsupported":
+            values["gpu_clocks_event_reasons"] = self.number("CurrentClocksThrottleReasons", handle, layout="Q")
+        memory = self.call("DeviceGetMemoryInfo_v2", MEMORY, (handle,), version=2)
         if memory == "unsupported":
-            memory = attempt(nvml.nvmlDeviceGetMemoryInfo, handle)
-        plain = isinstance(memory, str)
-        values["gpu_fb_used"] = memory if plain else round(memory.used / 1048576.0)
-        values["gpu_fb_total"] = memory if plain else round(memory.total / 1048576.0)
+            memory = self.call("DeviceGetMemoryInfo", OLD_MEMORY, (handle,))
+        # Both end with what is used; what there is in all stands first, behind the version.
+        used, total = (memory,) * 2 if isinstance(memory, str) else (memory[-1], memory[len(memory) == 5])
+        values["gpu_fb_used"], values["gpu_fb_total"] = scaled(used, 1048576), scaled(total, 1048576)
         self.ask_fields(handle, values)
         return values
 
     def ask_fields(self, handle, values):
         """Fill in what only field ids give. The ids used here are the same in every driver; scope 2**32 - 1 means all
         links, whose traffic is counted in KiB."""
-        nvml = self.nvml
         every_link = 0xFFFFFFFF
-        fields = [
-            ("gpu_mem_temp", nvml.NVML_FI_DEV_MEMORY_TEMP),
-            ("nvlink_tx", (nvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, every_link)),
-            ("nvlink_rx", (nvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, every_link)),
-        ]
-        values.update(zip([name for name, _ in fields], self.fields(handle, [field for _, field in fields])))
-        for metric, field in (
-            ("nvlink_tx", nvml.NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES),
-            ("nvlink_rx", nvml.NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES),
-        ):
+        # MEMORY_TEMP, NVLINK_THROUGHPUT_DATA_TX and _RX
+        metrics = ("gpu_mem_temp", "nvlink_tx", "nvlink_rx")
+        values.update(zip(metrics, self.fields(handle, [82, (138, every_link), (139, every_link)])))
+        for metric, field in (("nvlink_tx", 202), ("nvlink_rx", 204)):
             if values[metric] == "unsupported":
-                # The fifth generation of NVLink counts bytes, link by link.
+                # The fifth generation of NVLink counts bytes (NVLINK_COUNT_XMIT_BYTES, _RCV_BYTES), link by link.
                 links = self.fields(handle, [(field, link) for link in range(18)])
                 counted = [count for count in links if not isinstance(count, str)]
                 if counted:
@@ -225,24 +234,25 @@ class Driver:
 
     def fields(self, handle, fields):
         """Return the values of field ids, each with its own reason when it is missing."""
-        answers = self.attempt(self.nvml.nvmlDeviceGetFieldValues, handle, fields)
-        if isinstance(answers, str):
-            return [answers] * len(fields)
-        return [self.field_value(answer) for answer in answers]
+        asked = [
+            struct.pack(FIELD, *(field if isinstance(field, tuple) else (field, 0)), 0, 0, 0, 0, b"")
+            for field in fields
+        ]
+        buffer = ctypes.create_string_buffer(b"".join(asked))
+        code = self.code("DeviceGetFieldValues", handle, len(fields), buffer)
+        if code:
+            return [self.CODES.get(code, "error")] * len(fields)
+        return [self.field_value(*answer[4:]) for answer in struct.iter_unpack(FIELD, buffer.raw[:-1])]
 
-    def field_value(self, answer):
+    def field_value(self, kind, code, content):
         """Return the number in a field's answer, or the word for why there is none."""
-        if answer.nvmlReturn:
-            return self.CODES.get(answer.nvmlReturn, "error")
-        kinds = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
-        if answer.valueType >= len(kinds):
-            return "error"
-        return getattr(answer.value, kinds[answer.valueType])
+        if code or kind >= len(KINDS):
+            return self.CODES.get(code, "error")
+        return struct.unpack_from(KINDS[kind], content)[0]
 
     def sample_pcie(self, most):
         """Sample the PCIe traffic of the next `most` GPUs in turn, between two rounds: the driver sleeps meanwhile. The
         next question, or the end of questions, breaks it off."""
-        nvml = self.nvml
         for position in range(min(most, len(self.handles))):
             if position and select.select([0], [], [], 0)[0]:
                 return
@@ -251,21 +261,19 @@ class Driver:
             handle = self.handles[index]
             if not isinstance(handle, str):
                 self.pcie[index] = (
-                    self.attempt(nvml.nvmlDeviceGetPcieThroughput, handle, nvml.NVML_PCIE_UTIL_RX_BYTES),
-                    self.attempt(nvml.nvmlDeviceGetPcieThroughput, handle, nvml.NVML_PCIE_UTIL_TX_BYTES),
+                    self.number("PcieThroughput", handle, 1),
+                    self.number("PcieThroughput", handle, 0),
                 )
+
+
+def plain(content):
+    """Return the text in a buffer."""
+    return content.split(b"\0")[0].decode("ascii", "replace")
 
 
 def scaled(value, divisor, digits=None):
     """Return a number divided, and a reason as it is."""
     return value if isinstance(value, str) else round(value / divisor, digits)
-
-
-def load(name, source):
-    """Return the module made from its source; pynvml looks itself up in sys.modules while it is built."""
-    module = sys.modules[name] = type(sys)(name)
-    exec(compile(source, name + ".py", "exec"), module.__dict__)  # noqa: S102 - our own payload, from the console
-    return module
 
 
 def take_output():
@@ -289,12 +297,12 @@ def more():
     return part
 
 
-def converse(answers, source):
+def converse(answers):
     """Answer rounds of questions until the pipe closes. A question is a line that holds the seconds between ticks,
     whether what is read rarely is asked for as well, and the length of the source behind it that this takes, once.
     What is read rarely is a line of its own, later; it is read GPU by GPU while no question waits, and one GPU between
     two questions in any case."""
-    driver = Driver(load("pynvml", source))
+    driver = Driver()
     refusal = driver.open()
     rare = steps = None
     pending, sampled, owed = b"", False, False
@@ -318,7 +326,10 @@ def converse(answers, source):
         while len(pending) < size:
             pending += more()
         if size:
-            rare = load("nvml_rare", pending[:size]).Rare(driver)
+            exec(compile(pending[:size], "rare", "exec"), globals())  # noqa: S102 - our own, from the console
+            from nvml_rare import Rare
+
+            rare = Rare(driver)
             pending = pending[size:]
         if asked == b"1":
             steps = steps or rare.read()
@@ -328,8 +339,8 @@ def converse(answers, source):
         sampled = owed = True
 
 
-def main(source):
-    """Be the NVML child with the source of pynvml, to the end of the process."""
+def main():
+    """Be the NVML child, to the end of the process."""
     for number in (signal.SIGHUP, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     try:
@@ -340,7 +351,7 @@ def main(source):
         pass
     answers = take_output()
     try:
-        converse(answers, source)
+        converse(answers)
     except OSError:
         # The probe is gone.
         pass
@@ -348,6 +359,5 @@ def main(source):
         place = error.__traceback__
         while place.tb_next:
             place = place.tb_next
-        words = (type(error).__name__, place.tb_frame.f_code.co_name)
-        send(answers, {"note": "error in the NVML child: %s in %s" % words})
+        send(answers, {"note": "error in the NVML child: %s, line %d" % (type(error).__name__, place.tb_lineno)})
     os._exit(0)

@@ -1,11 +1,10 @@
 """What the NVML child reads rarely: errors, links, processes, modes and versions.
 
-The driver is called by function name and struct layout, as `nvml.h` has them, so that hardly anything of pynvml is
-needed for it; a function that an older driver does not have is unsupported like any other value.
+The driver is called by function name and struct layout, as `nvml.h` has them; a function that an older driver does not
+have is unsupported like any other value.
 """
 
 import ctypes
-import struct
 import time
 
 from nvml_child import scaled
@@ -99,32 +98,10 @@ class Rare:
         self.words = {}
         self.throttles = {}
 
-    def call(self, name, layout, before=(), after=(), version=0):
-        """Return what the driver writes into a struct, as a tuple, or the word for why there is nothing. The struct
-        goes between the other arguments; one that has a version starts with that and its size."""
-        size = struct.calcsize(layout)
-        buffer = ctypes.create_string_buffer(struct.pack("I", version << 24 | size), size)
-        nvml = self.driver.nvml
-        try:
-            code = nvml._nvmlGetFunctionPointer("nvml" + name)(*before, buffer, *after)
-        except nvml.NVMLError as error:
-            code = error.value
-        return self.driver.CODES.get(code, "error") if code else struct.unpack(layout, buffer.raw)
-
-    def number(self, name, *before, after=(), layout="I"):
-        """Return the first member of what the driver writes about a device, or the word for why there is none."""
-        answer = self.call("DeviceGet" + name, layout, before, after)
-        return answer if isinstance(answer, str) else answer[0]
-
-    def text(self, name, *before):
-        """Return what the driver writes as text, empty when it does not."""
-        answer = self.call(name, "80s", before, (80,))
-        return "" if isinstance(answer, str) else answer[0].split(b"\0")[0].decode("ascii", "replace")
-
     def learn(self):
         """Learn what is fixed about the driver."""
-        version = self.text("SystemGetDriverVersion")
-        cuda = self.call("SystemGetCudaDriverVersion_v2", "i")
+        version = self.driver.text("SystemGetDriverVersion")
+        cuda = self.driver.call("SystemGetCudaDriverVersion_v2", "i")
         if version:
             self.words["driver_version"] = version
         if not isinstance(cuda, str):
@@ -178,11 +155,11 @@ class Rare:
         fixed = self.fixed.setdefault(index, {})
         for metric, question in FIXED.items():
             if fixed.get(metric, "error") == "error":
-                fixed[metric] = self.number(question[0], handle, *question[1:])
-        fixed["vbios"] = fixed.get("vbios") or self.text("DeviceGetVbiosVersion", handle)
+                fixed[metric] = self.driver.number(question[0], handle, *question[1:])
+        fixed["vbios"] = fixed.get("vbios") or self.driver.text("DeviceGetVbiosVersion", handle)
         values.update((metric, fixed[metric]) for metric in FIXED)
         for metric, question in CALLS.items():
-            values[metric] = self.number(question[0], handle, *question[1:])
+            values[metric] = self.driver.number(question[0], handle, *question[1:])
         if values["gpu_pstate"] == 32:  # NVML_PSTATE_UNKNOWN
             values["gpu_pstate"] = "unsupported"
         values["gpu_power_limit_default"] = scaled(values["gpu_power_limit_default"], 1000, 1)
@@ -190,30 +167,30 @@ class Rare:
             values["gpu_temp_slowdown"] = "unsupported"
         self.ask_memory(handle, values)
         self.ask_fabric(handle, values)
-        values["gpu_mig_mode"] = self.number("MigMode", handle, after=(ctypes.byref(ctypes.c_uint()),))
+        values["gpu_mig_mode"] = self.driver.number("MigMode", handle, after=(ctypes.byref(ctypes.c_uint()),))
         values["gpu_process_count"] = self.ask_processes(index, handle, values["gpu_mig_mode"] == 1, apps)
         return values, self.ask_links(index, handle, values)
 
     def ask_memory(self, handle, values):
         """Fill in errors of the memories and their repair."""
-        histogram = self.call("DeviceGetRowRemapperHistogram", HISTOGRAM, (handle,))
+        histogram = self.driver.call("DeviceGetRowRemapperHistogram", HISTOGRAM, (handle,))
         values["gpu_row_remap_banks_none"] = histogram if isinstance(histogram, str) else histogram[4]
         if values["gpu_ecc_mode"] == 0:
             return
-        sram = self.call("DeviceGetSramEccErrorStatus", SRAM, (handle,), version=1)
+        sram = self.driver.call("DeviceGetSramEccErrorStatus", SRAM, (handle,), version=1)
         values["gpu_sram_threshold_exceeded"] = sram if isinstance(sram, str) else sram[12]
         for metric, (kind, span, place) in ECC.items():
             if place == 2 or isinstance(sram, str):
-                values[metric] = self.number("MemoryErrorCounter", handle, kind, span, place, layout="Q")
+                values[metric] = self.driver.number("MemoryErrorCounter", handle, kind, span, place, layout="Q")
             else:
                 parity, double, corrected = sram[1:4] if span else sram[4:7]
                 values[metric] = parity + double if kind else corrected
 
     def ask_fabric(self, handle, values):
         """Fill in how the GPU stands with the fabric manager; health fields are there from the second version on."""
-        fabric = self.call("DeviceGetGpuFabricInfoV", FABRIC, (handle,), version=2)
+        fabric = self.driver.call("DeviceGetGpuFabricInfoV", FABRIC, (handle,), version=2)
         if fabric == "unsupported":
-            fabric = self.call("DeviceGetGpuFabricInfo", OLD_FABRIC, (handle,))
+            fabric = self.driver.call("DeviceGetGpuFabricInfo", OLD_FABRIC, (handle,))
             if not isinstance(fabric, str):
                 fabric = (0, *fabric, 0)
         state, status, mask = (fabric,) * 3 if isinstance(fabric, str) else (fabric[3], fabric[1], fabric[4])
@@ -228,7 +205,9 @@ class Rare:
         handles, found, word = [handle], {}, ""
         if instances:
             # Asked itself, a GPU that is divided tells root alone.
-            answers = [self.call("DeviceGetMigDeviceHandleByIndex", "P", (handle, number)) for number in range(7)]
+            answers = [
+                self.driver.call("DeviceGetMigDeviceHandleByIndex", "P", (handle, number)) for number in range(7)
+            ]
             handles = [ctypes.c_void_p(*answer) for answer in answers if not isinstance(answer, str)]
             word = "".join({answer for answer in answers if isinstance(answer, str)} - {"absent"})
         for each in handles:
@@ -251,7 +230,7 @@ class Rare:
         for version in "32":
             count = ctypes.c_uint(MOST_PROCESSES)
             name = "DeviceGet%sRunningProcesses_v%s" % (kind, version)
-            listed = self.call(name, PROCESS * MOST_PROCESSES, (handle, ctypes.byref(count)))
+            listed = self.driver.call(name, PROCESS * MOST_PROCESSES, (handle, ctypes.byref(count)))
             if listed != "unsupported":
                 break
         end = 4 * count.value
@@ -267,12 +246,13 @@ class Rare:
         for place, number in enumerate(numbers):
             row = answers[place * width : place * width + width]
             if row[0] == "unsupported" and older:
-                row[0] = self.number("NvLinkState", handle, number)
+                row[0] = self.driver.number("NvLinkState", handle, number)
                 older = row[0] != "unsupported"
                 if older:
                     row[1] = values["speed"]
                     row[2:5] = [
-                        self.number("NvLinkErrorCounter", handle, number, counter, layout="Q") for counter in range(3)
+                        self.driver.number("NvLinkErrorCounter", handle, number, counter, layout="Q")
+                        for counter in range(3)
                     ]
             if row[0] != "unsupported":
                 rows[number] = row

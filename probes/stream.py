@@ -1,15 +1,14 @@
 """The probe: it runs on a node, reads what the kernel and the NVIDIA driver say, and prints `stethoscope.probe/1`.
 
 Python 3.6 or newer and its standard library; nothing is written to the node's disk. This is the entry: it has the
-beat, the lines, the control line and the end; the parts beside it read. They are flat modules that come from memory on
-a node and from this folder in a checkout. Two processes run: the probe itself, and its NVML child (nvml_child.py),
-which alone talks to the driver, so that a driver that hangs takes nothing else along. The child reads questions from
-its standard input and ends when that closes; it is never killed. STETHOSCOPE_ROOT puts another tree in place of /sys,
-/proc and /dev.
+beat, the lines, the control line and the end; the parts beside it read. They are flat modules here; on a node they are
+one text in memory, with short names, in two pieces: that of what is read rarely follows the first frame. Two processes
+run: the probe itself, and its NVML child (nvml_child.py), which alone talks to the driver, so that a driver that hangs
+takes nothing else along. The child reads questions from its standard input and ends when that closes; it is never
+killed. STETHOSCOPE_ROOT puts another tree in place of /sys, /proc and /dev.
 """
 
 import _thread
-import base64
 import collections
 import json
 import math
@@ -19,14 +18,13 @@ import signal
 import sys
 import time
 import warnings
-import zlib
 
 import files
 import processes
 from fabric import Ports
 from host import Host
 from kernel_log import KernelLog
-from nvml import PROBE_NAME, RARE_NAME, Gpus
+from nvml import PROBE_NAME, Gpus
 
 SCHEMA = "stethoscope.probe/1"
 PATIENCE_S = 1.5
@@ -53,6 +51,17 @@ def number_or_none(value):
     return number if math.isfinite(number) else None
 
 
+def control_of(line):
+    """Return what a control line says; a broken one says nothing, and costs only itself."""
+    try:
+        message = json.loads(line.decode())
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(message, dict) or message.get("bytes", 0) not in range(LONGEST_CONTROL):
+        return {}
+    return message
+
+
 def changed(old, new):
     """Return what a delta says about one scope of single values."""
     return {key: value for key, value in new.items() if key not in old or old[key] != value}
@@ -73,7 +82,7 @@ def changed_lists(old, new):
 class Probe:
     """Reads, compares with what was sent before, and prints."""
 
-    def __init__(self, nonce, tick_s, nvml_payload):
+    def __init__(self, nonce, tick_s, nvml_payload, inflate=None):
         self.nonce = nonce
         self.tick_s = tick_s
         self.seq = 0
@@ -85,6 +94,7 @@ class Probe:
         self.ports = Ports()
         self.log = KernelLog()
         self.gpus = Gpus(nvml_payload)
+        self.inflate = inflate
         self.rare = None
         self.host_values = {}
         self.port_state = ([], {})
@@ -107,6 +117,7 @@ class Probe:
         """Wait for control lines, for their end, and for signals; runs in a thread because reading /sys may block."""
         pending = b""
         skipping = False
+        message = {}
         while True:
             try:
                 ready = select.select([0, signals], [], [])[0]
@@ -117,24 +128,25 @@ class Probe:
                 part = b""
             if not part:
                 self.end()
-            lines = (pending + part).split(b"\n")
-            pending = lines.pop()
-            for line in lines:
-                if not skipping:
-                    self.command(line)
-                skipping = False
-            if len(pending) > LONGEST_CONTROL:
-                pending, skipping = b"", True
-
-    def command(self, line):
-        """Queue one control line; a broken one costs only itself."""
-        try:
-            message = json.loads(line.decode("utf-8"))
-        except (ValueError, RecursionError):
-            return
-        if isinstance(message, dict):
-            self.commands.append(message)
-            self.wake()
+            pending += part
+            while True:
+                if not message:
+                    line, end, rest = pending.partition(b"\n")
+                    if not end:
+                        if len(pending) > LONGEST_CONTROL:
+                            pending, skipping = b"", True
+                        break
+                    pending = rest
+                    message = {} if skipping else control_of(line)
+                    skipping = False
+                # What follows a line that says so many bytes is no line, whatever is in it.
+                size = int(message.get("bytes", 0))
+                if len(pending) < size:
+                    break
+                message["packed"], pending = pending[:size], pending[size:]
+                self.commands.append(message)
+                self.wake()
+                message = {}
 
     def wake(self):
         """Let the main loop look at what other threads have for it."""
@@ -220,21 +232,19 @@ class Probe:
 
     def watch(self, message):
         """Begin to read what is read rarely, or read something else from now on. The parts of the probe that do it come
-        with the first of these lines, so that nothing waits for them."""
-        packed = message.get("packed")
-        texts = zlib.decompress(base64.b85decode(packed)).split(b"\0") if packed else [b"null"]
+        with the first of these lines, so that nothing waits for them: the groups, and the sources for this process and
+        for its NVML child, with NULs between."""
+        groups = message.get("groups")
+        if message["packed"]:
+            said, source, self.gpus.rare_source = self.inflate(message["packed"]).split(b"\0")
+            groups = json.loads(said.decode())
+            if not self.rare:
+                exec(compile(source, "later", "exec"), globals())  # noqa: S102 - our own, from the console
         if not self.rare:
-            for name, source in zip(texts[1::2], texts[2::2]):
-                name = name.decode("ascii")
-                if name == RARE_NAME:
-                    self.gpus.rare_source = source
-                    continue
-                module = sys.modules[name] = type(sys)(name)
-                exec(compile(source, name + ".py", "exec"), vars(module))  # noqa: S102 - our own, from the console
-        if not self.rare:
-            # Not by `import`, which would make them parts of what is sent at the start.
-            self.rare = __import__("watch").Watch(self.gpus, self.wake)
-        self.rare.tell("watch", json.loads(texts[0].decode()) or message.get("groups"))
+            from watch import Watch
+
+            self.rare = Watch(self.gpus, self.wake)
+        self.rare.tell("watch", groups)
 
     def send_parts(self):
         """Print what was read rarely, with the time of its reading."""
@@ -345,8 +355,9 @@ class Probe:
                 self.report(False)
 
 
-def main(nvml_payload):
-    """Be the probe, to the end of the process. `nvml_payload` is what its NVML child gets, empty without pynvml."""
+def main(nvml_payload, inflate=None):
+    """Be the probe, to the end of the process. `nvml_payload` is what its NVML child gets, and `inflate` unpacks what
+    comes later."""
     # A fork with a thread about is what is wanted here: exec follows at once.
     warnings.simplefilter("ignore")
     processes.name_process(PROBE_NAME)
@@ -355,7 +366,7 @@ def main(nvml_payload):
         os.nice(10)
     except OSError:
         pass
-    probe = Probe(nonce, max(0.2, float(tick_s or 2)), nvml_payload)
+    probe = Probe(nonce, max(0.2, float(tick_s or 2)), nvml_payload, inflate)
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_write, False)
     signal.set_wakeup_fd(wake_write)
@@ -369,12 +380,11 @@ def main(nvml_payload):
         place = error.__traceback__
         while place.tb_next:
             place = place.tb_next
-        code = place.tb_frame.f_code
-        words = (type(error).__name__, error, code.co_name, os.path.basename(code.co_filename))
-        probe.put("bye", time.monotonic(), time.time(), {"why": ("%s: %s, in %s of %s" % words)[:300]})
+        words = (type(error).__name__, error, place.tb_lineno, place.tb_frame.f_code.co_filename)
+        probe.put("bye", time.monotonic(), time.time(), {"why": ("%s: %s, line %d of %s" % words)[:300]})
         probe.end()
 
 
 if __name__ == "__main__":
-    # Run as a file: no pynvml comes along.
+    # Run as a file: nothing for the child comes along.
     main(b"")

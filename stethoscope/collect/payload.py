@@ -1,27 +1,27 @@
-"""What is sent to a node: the command line that finds a Python there, the parts of the probe, and what its NVML child
-reaches of pynvml.
+"""What is sent to a node: the command line that finds a Python there, and the probe, in two stages.
+
+The first has what a frame needs, and what the NVML child runs; the second, which follows the first frame, what is read
+rarely. Each is raw deflate behind a line that says how long it is; the first is the dictionary of the second.
 
 `python -m stethoscope.collect.payload` makes the payload once, so that the first console need not, and prints sizes.
 """
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import hashlib
-import importlib.util
 import re
 import sys
-import zlib
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stethoscope import paths
 from stethoscope.collect import shrink
-from stethoscope.model.wire import sentinel
+from stethoscope.collect.bundle import bundle
+from stethoscope.model import wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
 _BOOTSTRAP = (
     "import os,sys,zlib;"
@@ -29,13 +29,13 @@ _BOOTSTRAP = (
     "n=int(f.readline()or os._exit(0));"
     "b=bytearray();"
     "[b.extend(f.read(n-len(b))or os._exit(0))for _ in iter(lambda:len(b)<n,False)];"
-    "d=zlib.decompress(b).partition(bytes([1]));"
-    "p=d[0].decode().split(chr(0));"
-    '[exec(compile(s,m+".py","exec"),vars(sys.modules.setdefault(m,type(sys)(m))))for m,s in zip(p[::2],p[1::2])];'
-    "sys.modules[p[-2]].main(d[2])"
+    "d=zlib.decompress(b,-15);"
+    "p,c=d.split(bytes(1));"
+    'exec(compile(p,"probe","exec"),'
+    '{"__name__":"probe","child":c,"inflate":lambda b:zlib.decompressobj(-15,zdict=d).decompress(b)})'
 )
-"""Reads the payload unbuffered, so that the control lines behind it stay in the pipe; makes a module of each part of
-the probe, one after the other, and runs the last with what is for the NVML child."""
+"""Reads the payload unbuffered, so that the control lines behind it stay in the pipe, and runs the probe with what is
+for its NVML child and with what unpacks the second stage."""
 
 _PLACES = (
     "python3 /usr/bin/python3 /usr/local/bin/python3 /usr/libexec/platform-python "
@@ -63,10 +63,13 @@ _FINDER = (
     'set -- "$2" "$3"; eval "$s"'
 )
 
-CHILD_LATER = ("nvml_rare",)
-"""Parts of the NVML child that it gets when something is read rarely."""
+_PROBE = ("stream", "watch")
+_CHILD = ("nvml_child", "nvml_rare")
+"""The entry of each process, and what it runs when something is read rarely."""
+_ENTRIES = ("main(child, inflate)", "main()")
+"""What starts each; `child` and `inflate` come from the command line."""
 
-_VERSION = b"3"
+_VERSION = b"4"
 """Grows when the form of the payload changes, so that an older cache is not taken for a newer one."""
 
 
@@ -81,62 +84,51 @@ def command(nonce: str, tick_s: float) -> str:
         raise ValueError("a nonce consists of 1 to 64 letters and digits")
     if not 0.2 <= tick_s <= 3600:
         raise ValueError("a tick lasts from 0.2 s to an hour")
-    return f"exec sh -c '{_FINDER}' sh '{_BOOTSTRAP}' {nonce} {tick_s:g} '{sentinel(nonce)}'"
+    return f"exec sh -c '{_FINDER}' sh '{_BOOTSTRAP}' {nonce} {tick_s:g} '{wire.sentinel(nonce)}'"
 
 
 def payload() -> bytes:
-    """Return what is written to the probe's standard input before any control line: a line with the length, then what
-    `build` makes."""
-    pynvml = _pynvml_source()
-    blob = kept((*_named(_parts()), pynvml), lambda: build(_parts(), pynvml.decode()))
+    """Return what is written to the probe's standard input before any control line: a line with the length, then the
+    first stage."""
+    return _with_length(stages()[0])
+
+
+def stages() -> tuple[bytes, bytes]:
+    """Return the first stage as it is sent, and of the second the sources for the probe and for its NVML child, with a
+    NUL between."""
+    length, _, both = kept(sources(), lambda: b"".join(map(_with_length, build(_parts())))).partition(b"\n")
+    return both[: int(length)], both[int(length) :].partition(b"\n")[2]
+
+
+def _with_length(blob: bytes) -> bytes:
     return b"%d\n%s" % (len(blob), blob)
 
 
-def watch_parts() -> bytes:
-    """Return the parts of the probe that read what is read rarely, which it gets with its first `watch` line: name and
-    source of each, with NULs between."""
-    return kept(watch_sources(), lambda: build_watch(_parts()))
+def sources() -> list[bytes]:
+    """Return what the stages are made of."""
+    return [text.encode() for part in _parts().items() for text in part]
 
 
-def watch_sources() -> list[bytes]:
-    """Return what `watch_parts` are made of."""
-    return [b"watch", *_named(_parts())]
+def build(parts: dict[str, str]) -> tuple[bytes, bytes]:
+    """Return what `stages` returns, of the parts of the probe by name.
 
-
-def build(parts: dict[str, str], pynvml: str) -> bytes:
-    """Return the payload of the probe's parts, their sources by name, and of pynvml's source.
-
-    Compressed are, with a byte of 1 between: what the probe runs, name and source of each part that `stream` reaches,
-    those that others import before them, so that it comes last, with NULs between; and what the probe hands on to its
-    NVML child, likewise the parts that `nvml_child` reaches, and what they reach of pynvml, or nothing without pynvml.
+    Compressed in the first are the source for the probe and that for its NVML child, with a NUL between.
     """
-    probe = _shrunk(shrink.reached("stream", parts))
-    child = []
-    if pynvml:
-        own = shrink.reached("nvml_child", parts)
-        users = {**own, **{name: parts[name] for name in CHILD_LATER if name in parts}}
-        wanted = {name for source in users.values() for name in shrink.attributes_of(ast.parse(source), "nvml")}
-        child = [*_shrunk(own), shrink.compact(shrink.prune(pynvml, wanted, shrink.PYNVML_UNUSED))]
-    return zlib.compress("\1".join(map("\0".join, (probe, child))).encode(), 9)
+    probe, child = (
+        bundle(_stages_of(names, parts), parts, [entry])
+        for names, entry in zip((_PROBE, _CHILD), _ENTRIES, strict=True)
+    )
+    first, later = ("\0".join(map(shrink.compact, texts)).encode() for texts in zip(probe, child, strict=True))
+    return wire.deflate(first), later
 
 
-def build_watch(parts: dict[str, str]) -> bytes:
-    """Return what `watch_parts` keeps, of the parts that `watch` reaches and `stream` does not."""
-    there = shrink.reached("stream", parts).keys() | shrink.reached("nvml_child", parts).keys()
-    later = {**shrink.reached("watch", parts), **{name: parts[name] for name in CHILD_LATER if name in parts}}
-    return "\0".join(_shrunk({name: source for name, source in later.items() if name not in there})).encode()
-
-
-def _shrunk(parts: dict[str, str]) -> list[str]:
-    return [text for name, source in parts.items() for text in (name, shrink.compact(source))]
+def _stages_of(names: tuple[str, str], parts: dict[str, str]) -> list[list[str]]:
+    first, both = (list(shrink.reached(name, parts)) for name in names)
+    return [first, [name for name in both if name not in first]]
 
 
 def _parts() -> dict[str, str]:
     return {file.stem: file.read_text("utf-8") for file in sorted(paths.bundled("probes").glob("*.py"))}
-
-
-def _named(parts: dict[str, str]) -> list[bytes]:
-    return [text.encode() for part in parts.items() for text in part]
 
 
 def kept(sources: Iterable[bytes], make: Callable[[], bytes]) -> bytes:
@@ -152,15 +144,6 @@ def kept(sources: Iterable[bytes], make: Callable[[], bytes]) -> bytes:
     return blob
 
 
-def _pynvml_source() -> bytes:
-    """Return the source of the installed pynvml, empty when there is none; it is never imported here."""
-    try:
-        spec = importlib.util.find_spec("pynvml")
-        return Path(spec.origin).read_bytes() if spec is not None and spec.origin else b""
-    except (OSError, ImportError, ValueError):
-        return b""
-
-
 def _read(place: Path) -> bytes | None:
     try:
         content = place.read_bytes()
@@ -173,9 +156,8 @@ def _read(place: Path) -> bytes | None:
 if __name__ == "__main__":
     from stethoscope.collect.watchlist import watch_line
 
-    data = payload()
-    probe_size, child_size = map(len, zlib.decompress(data.partition(b"\n")[2]).split(b"\1"))
+    start, later = len(payload()), len(watch_line(True))
     sys.stdout.write(
-        f"payload {len(data)} bytes: probe {probe_size} and NVML child {child_size} bytes before compression; "
-        f"command line {len(command('0' * 16, 2.0))} bytes; after the first frame {len(watch_line(True))} bytes\n"
+        f"payload {start} bytes before the first frame, {later} after it, {start + later} in all; "
+        f"command line {len(command('0' * 16, 2.0))} bytes\n"
     )

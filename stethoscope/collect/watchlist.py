@@ -33,15 +33,15 @@ def watch_line(sudo: bool, pace: float = 1.0) -> bytes:
     """
     manifest = (paths.bundled("probes") / "manifest.yaml").read_bytes()
     return payload.kept(
-        [b"sudo" if sudo else b"", b"%g" % pace, manifest, *payload.watch_sources()],
+        [b"sudo" if sudo else b"", b"%g" % pace, manifest, *payload.sources()],
         lambda: line_of(watch_groups(sudo=sudo, pace=pace)),
     )
 
 
 def line_of(groups: list[dict[str, Any]]) -> bytes:
-    """Return the first line for these groups, with its newline, and with the parts of the probe that it needs for
-    that."""
-    return b'{"do":"watch","packed":"%s"}\n' % wire.pack(groups, payload.watch_parts())
+    """Return the first line for these groups, and the second stage of the probe behind it."""
+    first, later = payload.stages()
+    return wire.watch_line(groups, later, first)
 
 
 def watch_groups(*, sudo: bool, pace: float = 1.0) -> list[dict[str, Any]]:

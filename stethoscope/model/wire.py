@@ -23,7 +23,6 @@ The probe in sh gets {"do":"watch","bytes":15000} instead, and a script of so ma
 
 from __future__ import annotations
 
-import base64
 import zlib
 from typing import Any
 
@@ -166,16 +165,29 @@ _kind = msgspec.json.Decoder(_Kind)
 _encoder = msgspec.json.Encoder()
 
 
-def pack(groups: list[dict[str, Any]], parts: bytes) -> bytes:
-    """Return the groups of a `watch` line and the parts of the probe as one text without quotes: a line goes over thin
-    links to every node."""
-    return base64.b85encode(zlib.compress(msgspec.json.encode(groups) + b"\0" + parts, 9))
+_RAW = -zlib.MAX_WBITS
+_WINDOW = 32768
+_LONGEST_GROUPS = 262144
 
 
-def unpack(packed: str) -> list[dict[str, Any]]:
-    """Return the groups of a `watch` line's `packed`; raises ValueError for text that is none."""
+def deflate(data: bytes, dictionary: bytes = b"") -> bytes:
+    """Return data as raw deflate; whoever unpacks it needs the same dictionary."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, _RAW, 9, zlib.Z_DEFAULT_STRATEGY, dictionary[-_WINDOW:])
+    return packer.compress(data) + packer.flush()
+
+
+def watch_line(groups: list[dict[str, Any]], parts: bytes, first: bytes) -> bytes:
+    """Return a `watch` line and what follows it, as many bytes as it says: the groups, and the parts of the probe that
+    read them, packed with the first stage of the payload as dictionary."""
+    packed = deflate(msgspec.json.encode(groups) + b"\0" + parts, zlib.decompress(first, _RAW))
+    return b'{"do":"watch","bytes":%d}\n%s' % (len(packed), packed)
+
+
+def watch_groups(packed: bytes, first: bytes) -> list[dict[str, Any]]:
+    """Return the groups in what follows a `watch` line, `first` being the first stage; ValueError for what is none."""
     try:
-        said = zlib.decompress(base64.b85decode(packed)).partition(b"\0")[0]
+        dictionary = zlib.decompress(first, _RAW)
+        said = zlib.decompressobj(_RAW, zdict=dictionary).decompress(packed, _LONGEST_GROUPS).partition(b"\0")[0]
         return msgspec.json.decode(said, type=list[dict[str, Any]])
     except (zlib.error, msgspec.MsgspecError) as error:
         raise ValueError(str(error)) from None

@@ -40,25 +40,25 @@ class _Control(msgspec.Struct):
     do: str
     s: float = 0.0
     groups: tuple[Order, ...] = ()
-    packed: str = ""
-    """The groups, and the parts of the probe that a real node needs for them."""
+    bytes: int = 0
+    """So many bytes follow: the groups, and the parts of the probe that a real node needs for them."""
 
 
 _control = msgspec.json.Decoder(_Control)
 
 
-def _groups(order: _Control) -> tuple[Order, ...]:
-    if not order.packed:
-        return order.groups
+@lru_cache(maxsize=8)
+def _groups(packed: bytes, payload: bytes) -> tuple[Order, ...]:
     try:
-        return msgspec.convert(_unpacked(order.packed), tuple[Order, ...])
+        return msgspec.convert(wire.watch_groups(packed, payload), tuple[Order, ...])
     except (ValueError, msgspec.ValidationError):
         return ()
 
 
 @lru_cache(maxsize=8)
-def _unpacked(packed: str) -> list[dict[str, Any]]:
-    return wire.unpack(packed)
+def _one(payload: bytes) -> bytes:
+    """Return the first payload that was equal: thousands of sessions keep one, not each its own."""
+    return payload
 
 
 class NodeSession(asyncssh.SSHServerSession[bytes]):
@@ -74,7 +74,10 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
         self._nonce = ""
         self._ondemand: re.Match[str] | None = None
         self._buffer = bytearray()
-        self._payload_left: int | None = None
+        self._payload_size: int | None = None
+        self._payload = b""
+        self._order: _Control | None = None
+        """A control line that still waits for the bytes behind it."""
         self._speaker: Speaker | None = None
         self._due = 0.0
         self._paused = False
@@ -113,6 +116,14 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
         if self._speaker is None and self._swallowed():
             self._start()
         while self._speaker is not None:
+            if self._order is not None:
+                if len(self._buffer) < self._order.bytes:
+                    return
+                order, self._order = self._order, None
+                packed = bytes(self._buffer[: order.bytes])
+                del self._buffer[: order.bytes]
+                self._carry_out(order, packed)
+                continue
             end = self._buffer.find(b"\n")
             if end < 0:
                 if len(self._buffer) > _LONGEST_CONTROL:
@@ -162,8 +173,8 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
             self._write(self._speaker.event(said))
 
     def _swallowed(self) -> bool:
-        """Read and discard what has come of the payload; tell whether it is complete."""
-        if self._payload_left is None:
+        """Take the payload, the dictionary of what comes later, once it has come; tell whether it has."""
+        if self._payload_size is None:
             end = self._buffer.find(b"\n")
             if end < 0:
                 return False
@@ -172,11 +183,12 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
             if not length.isdigit() or int(length) > _LONGEST_PAYLOAD:
                 self._end(1)
                 return False
-            self._payload_left = int(length)
-        taken = min(self._payload_left, len(self._buffer))
-        del self._buffer[:taken]
-        self._payload_left -= taken
-        return self._payload_left == 0
+            self._payload_size = int(length)
+        if len(self._buffer) < self._payload_size:
+            return False
+        self._payload = _one(bytes(self._buffer[: self._payload_size]))
+        del self._buffer[: self._payload_size]
+        return True
 
     def _start(self) -> None:
         tick = re.search(rf"\b{self._nonce} ([0-9.]{{1,8}})(?:\s|$)", self._command)
@@ -192,12 +204,18 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
         self._node.sessions.add(self)
 
     def _obey(self, line: bytes) -> None:
-        speaker = self._speaker
-        if speaker is None:
-            return
         try:
             order = _control.decode(line)
         except msgspec.DecodeError:
+            return
+        if 0 < order.bytes <= _LONGEST_CONTROL:
+            self._order = order
+        else:
+            self._carry_out(order, b"")
+
+    def _carry_out(self, order: _Control, packed: bytes) -> None:
+        speaker = self._speaker
+        if speaker is None:
             return
         if order.do == "tick" and 0.2 <= order.s <= 3600:
             speaker.tick_s = order.s
@@ -206,7 +224,7 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
             self._write(speaker.frame(self._readings(), full=True))
             speaker.repeat_parts()
         elif order.do == "watch":
-            speaker.watch(_groups(order))
+            speaker.watch(_groups(packed, self._payload) if packed else order.groups)
         elif order.do == "stop":
             self._write(speaker.bye("stop"))
             self._end(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -155,11 +156,11 @@ def test_a_file_that_blocks_its_reader_does_not_keep_it(
 def test_a_defect_of_the_probe_is_told_in_words(start: Start, tree: Tree) -> None:
     parts = {file.stem: file.read_text() for file in paths.bundled("probes").glob("*.py")}
     parts["host"] = parts["host"].replace("values = {}\n", "values = {}[0]\n", 1)
-    blob = payload.build(parts, "")
+    blob = payload.build(parts)[0]
     probe = start({"STETHOSCOPE_ROOT": str(tree.root)}, sent=b"%d\n%s" % (len(blob), blob))
     bye = list(probe.messages())[-1]
     assert isinstance(bye, wire.Bye)
-    assert bye.why == "KeyError: 0, in read of host.py"
+    assert re.fullmatch(r"KeyError: 0, line [0-9]+ of probe", bye.why)
     assert probe.ended_within(GRACE_S)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stethoscope.collect import payload
+from stethoscope.collect import payload, watchlist
 from stethoscope.model import wire
 from tests.native.fake_nvml import FakeNvml, build
 from tests.probe.running import interpreters, strike, wait_for
@@ -37,13 +37,12 @@ TICK_S = 0.1
 
 def child_payload() -> bytes:
     """Return what the probe hands on to its NVML child."""
-    return zlib.decompress(payload.payload().partition(b"\n")[2]).partition(b"\1")[2]
+    return zlib.decompress(payload.stages()[0], -zlib.MAX_WBITS).partition(b"\0")[2]
 
 
 def later_source() -> bytes:
     """Return the part of the child that comes with the first `watch` line."""
-    texts = payload.watch_parts().split(b"\0")
-    return dict(zip(texts[::2], texts[1::2], strict=True))[b"nvml_rare"]
+    return payload.stages()[1].partition(b"\0")[2]
 
 
 class Driven:
@@ -697,7 +696,7 @@ GROUP = {"name": "gpu", "s": 30}
 
 def watch(running: RunningProbe) -> None:
     """Let a probe read what the driver tells rarely."""
-    running.write(b'{"do":"watch","packed":"%s"}\n' % wire.pack([GROUP], payload.watch_parts()))
+    running.write(watchlist.line_of([GROUP]))
 
 
 def test_it_goes_out_as_a_part(start: Callable[..., RunningProbe], fake_nvml: FakeNvml, tree: Tree) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def child_payload() -> bytes:
     """Return what the probe hands on to its NVML child."""
-    return zlib.decompress(payload.payload().partition(b"\n")[2]).partition(b"\1")[2]
+    return zlib.decompress(payload.stages()[0], -zlib.MAX_WBITS).partition(b"\0")[2]
 
 
 @pytest.fixture
@@ -143,15 +143,19 @@ def test_a_child_that_does_not_end_is_not_doubled(gpus: Any, nvml: ModuleType, m
 
 
 def test_a_library_that_prints_does_not_spoil_the_answers(gpus: Any) -> None:
-    own, _, pynvml = gpus.payload.rpartition(b"\0")
-    gpus.payload = own + b"\0import os\nos.write(1, b'{noise')\nprint('noise', flush=True)\n" + pynvml
+    noise = (
+        b"import ctypes, os\nload = ctypes.CDLL\n"
+        b"def noisily(name):\n os.write(1, b'{noise')\n print('noise', flush=True)\n return load(name)\n"
+        b"ctypes.CDLL = noisily\n"
+    )
+    gpus.payload = noise + gpus.payload
     assert go_on(gpus, lambda: gpus.note == "")
     assert len(gpus.identities) == 8
 
 
 def test_a_defect_in_the_child_is_told_in_words(gpus: Any) -> None:
-    gpus.payload = gpus.payload.rpartition(b"\0")[0] + b"\0def broken():\n 1 / 0\nbroken()\n"
-    assert go_on(gpus, lambda: gpus.note == "error in the NVML child: ZeroDivisionError in broken")
+    gpus.payload = b"import ctypes\ndef broken(name):\n 1 / 0\nctypes.CDLL = broken\n" + gpus.payload
+    assert go_on(gpus, lambda: gpus.note == "error in the NVML child: ZeroDivisionError, line 3")
 
 
 def test_a_node_without_room_for_a_process(gpus: Any, monkeypatch: pytest.MonkeyPatch) -> None:
