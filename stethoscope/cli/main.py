@@ -28,6 +28,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "demo": ("stethoscope.cli.demo", "Open the console on a simulated fleet."),
     "probe": ("stethoscope.cli.probe", "Ask nodes on demand: mlxlink, smartctl, dcgmi diag ..."),
     "sim": ("stethoscope.cli.sim", "Serve a simulated fleet over SSH on loopback."),
+    "decode": ("stethoscope.cli.decode", "Decode logs: what happened first, to whom, what to do."),
     "fleet": ("stethoscope.cli.fleet", "Describe the fleet: write a fleet file, show it."),
     "journal": ("stethoscope.cli.journal", "Show what was run on which node."),
     "doctor": ("stethoscope.cli.doctor", "Look at this terminal, its keys and paths, and say what is in the way."),

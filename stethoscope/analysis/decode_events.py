@@ -1,0 +1,163 @@
+"""Makes events of matches, folds floods of equal ones, and puts all into the order of time."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from stethoscope.model.logs import Event
+from stethoscope.parse.pci import normal_pci, slot_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from stethoscope.model.finding import Severity
+    from stethoscope.model.logs import Origin, Role
+    from stethoscope.parse.prefix import Peeled
+    from stethoscope.specs.signature import Names, Signature
+
+FOLD_S = 60.0
+"""Equal lines that are this close to the last one are one event."""
+_FOLD_LINES = 2000
+_MOST_EVENTS = 50_000
+_MOST_OF_ONE = 20
+_LEAD_PCI = re.compile(r"[\w-]{1,32} (?P<pci>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])[ :]")
+_PLACE = re.compile(r"\{(\w+)\}")
+
+
+def place_of(text: str, names: Names, fields: Mapping[str, object]) -> tuple[str | None, str | None]:
+    """Return the PCI slot and the device that a line is about, as its fields or its first words say."""
+    pci = None
+    if names.pci and fields.get(names.pci):
+        pci = slot_of(normal_pci(str(fields[names.pci]).removeprefix("PCI:"))) or None
+    if pci is None:
+        match = _LEAD_PCI.match(text)
+        if match:
+            pci = slot_of(normal_pci(match["pci"])) or None
+    device = None
+    if names.device and all(fields.get(name) not in (None, "") for name in _PLACE.findall(names.device)):
+        device = _PLACE.sub(lambda match: str(fields[match[1]]), names.device)
+    return pci, device
+
+
+@dataclass(slots=True)
+class _Folded:
+    event: Event
+    at: float | None
+    uptime_s: float | None
+    line: int
+
+
+class EventStore:
+    """All events of a scan."""
+
+    def __init__(self) -> None:
+        """Hold none."""
+        self.events: list[Event] = []
+        self._folds: dict[tuple[object, ...], _Folded] = {}
+        self._kinds: dict[tuple[object, ...], int] = {}
+        self._variants: dict[tuple[object, ...], Signature] = {}
+        self._touched: list[Event] = []
+
+    def add(
+        self, file: int, line: int, piece: Peeled, signature: str, role: Role, severity: Severity,
+        fields: Mapping[str, str | int | float], pci: str | None = None, device: str | None = None,
+        fold_by: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        """Keep a line as an event of its own, or as one more of an earlier one."""
+        base = (file, signature, role, piece.key, _who(piece.origin), pci, device)
+        key = (*base, *(fields.get(name) for name in fold_by)) if fold_by else (*base, *fields.values())
+        folded = self._folds.get(key)
+        if folded is None and not fold_by:
+            # Fields that differ keep lines apart until there are so many that nobody would read them.
+            kinds = self._kinds[base] = self._kinds.get(base, 0) + 1
+            if kinds > _MOST_OF_ONE:
+                key = base
+                folded = self._folds.get(key)
+        if folded is not None and (_is_near(folded, piece, line) or len(self.events) >= _MOST_EVENTS):
+            self._grow(folded, piece, line)
+            return
+        if len(self.events) >= _MOST_EVENTS:
+            key = (file, signature)
+            folded = self._folds.get(key)
+            if folded is not None:
+                self._grow(folded, piece, line)
+                return
+        event = Event(
+            signature=signature, role=role, severity=severity, text=piece.text, file=file, line=line, at=piece.at,
+            at_is_near=piece.at_is_near, uptime_s=piece.uptime_s, origin=replace(piece.origin), pci=pci, device=device,
+            fields=fields,
+        )  # fmt: skip
+        self.events.append(event)
+        self._touched.append(event)
+        self._folds[key] = _Folded(event, piece.at, piece.uptime_s, line)
+
+    def variant(self, signature: Signature, fields: Mapping[str, object]) -> Signature:
+        """Return the signature as it is for these fields."""
+        if not signature.variants:
+            return signature
+        names = sorted({name for variant in signature.variants for name in variant.when})
+        key = (signature.id, *(fields.get(name) for name in names))
+        found = self._variants.get(key)
+        if found is None:
+            if len(self._variants) > _MOST_EVENTS:
+                self._variants.clear()
+            found = self._variants[key] = signature.variant(fields)
+        return found
+
+    def news(self) -> list[Event]:
+        """Return the events that are new, or grew, since the last call, each once."""
+        found = list({id(event): event for event in self._touched}.values())
+        self._touched.clear()
+        return found
+
+    def _grow(self, folded: _Folded, piece: Peeled, line: int) -> None:
+        event = folded.event
+        event.count += 1
+        if piece.at is not None:
+            event.last_at = piece.at if event.last_at is None else max(event.last_at, piece.at)
+        folded.at, folded.uptime_s, folded.line = piece.at, piece.uptime_s, line
+        if not self._touched or self._touched[-1] is not event:
+            self._touched.append(event)
+
+
+def _who(origin: Origin) -> tuple[object, ...]:
+    return (
+        origin.host,
+        origin.rank,
+        origin.local_rank,
+        origin.task,
+        origin.cuda_device,
+        origin.pid,
+        origin.pod,
+        origin.boot,
+    )
+
+
+def _is_near(folded: _Folded, piece: Peeled, line: int) -> bool:
+    if folded.at is not None and piece.at is not None:
+        return abs(piece.at - folded.at) <= FOLD_S
+    if folded.uptime_s is not None and piece.uptime_s is not None:
+        return abs(piece.uptime_s - folded.uptime_s) <= FOLD_S
+    return line - folded.line <= _FOLD_LINES
+
+
+def in_order(events: Sequence[Event]) -> list[Event]:
+    """Return the events in the order of time; one without a time stays behind the one above it in its file, and files
+    without any time stay in the order in which they were given."""
+    by_file: dict[int, list[Event]] = {}
+    for event in events:
+        by_file.setdefault(event.file, []).append(event)
+    keyed: list[tuple[float, int, int, int, Event]] = []
+    previous = float("-inf")
+    for file in sorted(by_file):
+        own = by_file[file]
+        first = next((event.at for event in own if event.at is not None), None)
+        last = first if first is not None else previous
+        for position, event in enumerate(own):
+            last = event.at if event.at is not None else last
+            keyed.append((last, file, event.line, position, event))
+            previous = max(previous, last)
+    keyed.sort(key=lambda entry: entry[:4])
+    return [entry[4] for entry in keyed]
