@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
-from stethoscope.parse.pci import normal_pci, slot_of
-
-_XID = re.compile(
-    r"NVRM: Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]{5,20})(?: GPU-I:\d{1,4})?(?: GPU-CI:\d{1,4})?\): "
-    r"(?P<code>\d{1,4})(?!\d)",
-    re.ASCII,
-)
+from stethoscope.parse.xid import find_xid_line
 
 
 class Xid(NamedTuple):
@@ -26,10 +19,5 @@ def find_xid(line: str) -> Xid | None:
 
     The `XID 641` of an r8169 network card, and an `Xid` that a program talks about, are not.
     """
-    if "Xid" not in line:
-        return None
-    match = _XID.search(line)
-    if not match:
-        return None
-    pci = normal_pci(match["pci"])
-    return Xid(int(match["code"]), slot_of(pci)) if pci else None
+    found = find_xid_line(line)
+    return Xid(found.code, found.pci) if found else None
