@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING
 
-from stethoscope.model.finding import Severity
-from stethoscope.parse.kernel import find_xid
+from stethoscope.analysis.xid import CodeEvent, code_event
+from stethoscope.specs.codes import Codes, load_codes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
-    from stethoscope.model.logs import Role
-
-CODE_ANCHORS = (b"Xid (", b"SXid (")
-
-
-class Code(NamedTuple):
-    """An Xid or SXid in a line."""
-
-    signature: str
-    role: Role
-    severity: Severity
-    fields: Mapping[str, str | int | float]
-    pci: str
+CODE_ANCHORS: Sequence[bytes] = (b"Xid (",)
+"""In each line that reports an Xid or an SXid."""
 
 
-def find_code(text: str) -> Code | None:
-    """Return the code that a line without its prefixes reports."""
-    xid = find_xid(text)
-    if xid is None:
-        return None
-    return Code(f"xid.{xid.code}", "either", Severity.P1, {"xid": xid.code, "pci": xid.pci}, xid.pci)
+def find_code(text: str, codes: Codes | None = None) -> CodeEvent | None:
+    """Return the code that a line without its prefixes reports, read with `codes` or the tables that stand nearest."""
+    return code_event(text, codes or _own_codes())
+
+
+@cache
+def _own_codes() -> Codes:
+    return load_codes()
