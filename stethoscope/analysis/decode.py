@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 
 from stethoscope.analysis.decode_codes import CODE_ANCHORS, find_code
 from stethoscope.analysis.decode_events import EventStore, in_order, place_of
-from stethoscope.analysis.decode_lines import Hit, all_lines, hit_lines, is_typed, pieces, windows
+from stethoscope.analysis.decode_lines import Hit, all_lines, hit_lines, is_in_parts, is_typed, pieces, windows
 from stethoscope.model.logs import Event, Log, LogFile, Origin, Seen
 from stethoscope.parse.logname import origin_of_name
 from stethoscope.parse.prefix import Peeled, PeelState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from datetime import tzinfo
 
     import ahocorasick_rs
 
+    from stethoscope.parse.envelope import Inner, Unwrapper
     from stethoscope.specs.signature import Signature, Signatures
 
 LOOK_AT_ALL = 8 * 1024 * 1024
@@ -145,7 +146,15 @@ class Scanner:
             if has_code and (code := find_code(text)) is not None:
                 found = True
                 self._store.add(
-                    scan.number, line, piece, code.signature, code.role, code.severity, code.fields, code.pci
+                    scan.number,
+                    line,
+                    piece,
+                    code.signature,
+                    code.role,
+                    code.severity,
+                    code.fields,
+                    code.pci,
+                    fold_by=code.fold_by,
                 )
             for signature, match in self._signatures.find(text, candidates.values()) if candidates else ():
                 found = True
@@ -203,6 +212,7 @@ class FileScan:
         self._overlap = 0
         """How many bytes of `_rest` were looked at before: the end of a line that is too long to keep."""
         self._is_small = file.size <= LOOK_AT_ALL
+        self._unwrapper: Unwrapper | None = None
         self._peeled_to = 0
         """How far into the present block the lines were peeled."""
 
@@ -228,10 +238,18 @@ class FileScan:
         if len(self._rest) > self._overlap:
             self._scan(self._rest)
             self.file.lines += 1
+        if self._unwrapper is not None:
+            self._scan_inner(list(self._unwrapper.rest()))
         self._rest, self._overlap = b"", 0
         self.file.trouble = trouble or self.file.trouble
 
     def _scan(self, data: bytes) -> None:
+        if self._unwrapper is None and (not self.file.lines or data[:1] == b"{"):
+            self._look_inside(data)
+        if self._unwrapper is not None:
+            self._scan_inner(list(self._unwrapper.lines(data, self.file.lines + 1)))
+            self.file.lines += data.count(b"\n")
+            return
         scanner, first = self._scanner, self.file.lines + 1
         self._peeled_to = 0
         hits = scanner.hits(data)
@@ -245,17 +263,37 @@ class FileScan:
                 self._line(line, look=False, above=data)
         self.file.lines += data.count(b"\n")
 
+    def _look_inside(self, data: bytes) -> None:
+        """See whether the lines are wrapped in something, which the first block of a file shows."""
+        if data[:1] == b"{" or b"\n{" in data or is_in_parts(data):
+            from stethoscope.parse.envelope import Unwrapper, is_wrapped
+
+            calendar = self.state.calendar
+            if is_in_parts(data) or is_wrapped(data, calendar):
+                self._unwrapper = Unwrapper(calendar)
+
+    def _scan_inner(self, inner: Sequence[Inner]) -> None:
+        data = b"\n".join(line.text for line in inner)
+        for line in all_lines(data, self._scanner.hits(data), 0):
+            if self._is_small or line.anchors:
+                wrapped = inner[line.number]
+                peeled = self.state.peel(line.raw, wrapped.outer)
+                self._found(line._replace(number=wrapped.number), peeled, look=self._is_small)
+
     def _line(self, line: Hit, *, look: bool, above: bytes = b"") -> None:
         raw = line.raw
         peeled = self.state.peel(raw)
         if above and (peeled.at is None or peeled.at_is_near) and peeled.uptime_s is None:
             peeled = self._with_above(line, above)
         self._peeled_to = line.start + len(raw)
+        self._found(line, peeled, look=look)
+
+    def _found(self, line: Hit, peeled: Peeled, *, look: bool) -> None:
         if look:
             self._scanner.look(peeled)
         if line.anchors:
             self._scanner.match(self, line.number, peeled, line.anchors)
-            for text in windows(raw, map(self._scanner.anchor, line.anchors)):
+            for text in windows(line.raw, map(self._scanner.anchor, line.anchors)):
                 self._scanner.match(self, line.number, peeled._replace(text=text), line.anchors)
 
     def _with_above(self, line: Hit, data: bytes) -> Peeled:

@@ -122,3 +122,11 @@ def windows(raw: bytes, anchors: Iterable[bytes]) -> Iterator[str]:
 def is_typed(text: str) -> bool:
     """Tell whether a line is a command behind a prompt: what it speaks of did not happen there."""
     return _TYPED.match(text) is not None
+
+
+def is_in_parts(data: bytes) -> bool:
+    """Tell whether a block holds lines of containerd that come in parts."""
+    head = data[:4096]
+    if b" stdout " not in head and b" stderr " not in head:
+        return False
+    return b" stdout P " in data or b" stderr P " in data
