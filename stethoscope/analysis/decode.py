@@ -10,27 +10,22 @@ from typing import TYPE_CHECKING
 
 from stethoscope.analysis.decode_codes import CODE_ANCHORS, find_code
 from stethoscope.analysis.decode_events import EventStore, in_order, place_of
-from stethoscope.analysis.decode_lines import Hit, all_lines, hit_lines, is_in_parts, is_typed, pieces, windows
+from stethoscope.analysis.decode_file import FileScan
+from stethoscope.analysis.decode_lines import is_typed, pieces
 from stethoscope.model.logs import Event, Log, LogFile, Origin, Seen
 from stethoscope.parse.logname import origin_of_name
 from stethoscope.parse.prefix import Peeled, PeelState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from datetime import tzinfo
 
     import ahocorasick_rs
 
-    from stethoscope.parse.envelope import Inner, Unwrapper
     from stethoscope.specs.signature import Signature, Signatures
 
-LOOK_AT_ALL = 8 * 1024 * 1024
-"""Files up to this size have each line looked at, so that the last sign of life of each rank is known."""
-_LONGEST_LINE = 4 * 1024 * 1024
-_OVERLAP = 256
 _ENOUGH = 20_000
-_ABOVE = 4096
-"""How far above a line that says neither its time nor its writer the lines that do are looked for, in bytes."""
+"""How often something that means no harm is taken down, before it is looked for no more."""
 
 
 class Scanner:
@@ -196,109 +191,3 @@ class Scanner:
                 self._anchors.append(anchor)
                 self._by_anchor.append(left)
         self._automaton = BytesAhoCorasick(self._anchors, implementation=Implementation.ContiguousNFA)
-
-
-class FileScan:
-    """One file, or stream, on its way through a scanner."""
-
-    def __init__(self, scanner: Scanner, file: LogFile, *, number: int, state: PeelState) -> None:
-        """Begin at its first byte."""
-        self.file = file
-        self.number = number
-        self.state = state
-        self.taken = 0
-        self._scanner = scanner
-        self._rest = b""
-        self._overlap = 0
-        """How many bytes of `_rest` were looked at before: the end of a line that is too long to keep."""
-        self._is_small = file.size <= LOOK_AT_ALL
-        self._unwrapper: Unwrapper | None = None
-        self._peeled_to = 0
-        """How far into the present block the lines were peeled."""
-
-    def feed(self, block: bytes) -> None:
-        """Take the next bytes; a line that is not whole yet waits for its end."""
-        self.taken += len(block)
-        if self.taken > LOOK_AT_ALL:
-            self._is_small = False
-        data = self._rest + block if self._rest else block
-        cut = max(data.rfind(b"\n"), data.rfind(b"\r", 0, -1)) + 1
-        if cut:
-            self._scan(data[:cut])
-            self._rest, self._overlap = data[cut:], 0
-        elif len(data) > _LONGEST_LINE:
-            self._scan(data)
-            self._rest = data[-_OVERLAP:]
-            self._overlap = len(self._rest)
-        else:
-            self._rest = data
-
-    def end(self, trouble: str = "") -> None:
-        """Take what is left of the last line; `trouble` says why the file could not be read to its end."""
-        if len(self._rest) > self._overlap:
-            self._scan(self._rest)
-            self.file.lines += 1
-        if self._unwrapper is not None:
-            self._scan_inner(list(self._unwrapper.rest()))
-        self._rest, self._overlap = b"", 0
-        self.file.trouble = trouble or self.file.trouble
-
-    def _scan(self, data: bytes) -> None:
-        if self._unwrapper is None and (not self.file.lines or data[:1] == b"{"):
-            self._look_inside(data)
-        if self._unwrapper is not None:
-            self._scan_inner(list(self._unwrapper.lines(data, self.file.lines + 1)))
-            self.file.lines += data.count(b"\n")
-            return
-        scanner, first = self._scanner, self.file.lines + 1
-        self._peeled_to = 0
-        hits = scanner.hits(data)
-        if self._overlap:
-            hits = [hit for hit in hits if hit[2] > self._overlap]
-        if self._is_small:
-            for line in all_lines(data, hits, first):
-                self._line(line, look=True)
-        elif hits:
-            for line in hit_lines(data, hits, first):
-                self._line(line, look=False, above=data)
-        self.file.lines += data.count(b"\n")
-
-    def _look_inside(self, data: bytes) -> None:
-        """See whether the lines are wrapped in something, which the first block of a file shows."""
-        if data[:1] == b"{" or b"\n{" in data or is_in_parts(data):
-            from stethoscope.parse.envelope import Unwrapper, is_wrapped
-
-            calendar = self.state.calendar
-            if is_in_parts(data) or is_wrapped(data, calendar):
-                self._unwrapper = Unwrapper(calendar)
-
-    def _scan_inner(self, inner: Sequence[Inner]) -> None:
-        data = b"\n".join(line.text for line in inner)
-        for line in all_lines(data, self._scanner.hits(data), 0):
-            if self._is_small or line.anchors:
-                wrapped = inner[line.number]
-                peeled = self.state.peel(line.raw, wrapped.outer)
-                self._found(line._replace(number=wrapped.number), peeled, look=self._is_small)
-
-    def _line(self, line: Hit, *, look: bool, above: bytes = b"") -> None:
-        raw = line.raw
-        peeled = self.state.peel(raw)
-        if above and (peeled.at is None or peeled.at_is_near) and peeled.uptime_s is None:
-            peeled = self._with_above(line, above)
-        self._peeled_to = line.start + len(raw)
-        self._found(line, peeled, look=look)
-
-    def _found(self, line: Hit, peeled: Peeled, *, look: bool) -> None:
-        if look:
-            self._scanner.look(peeled)
-        if line.anchors:
-            self._scanner.match(self, line.number, peeled, line.anchors)
-            for text in windows(line.raw, map(self._scanner.anchor, line.anchors)):
-                self._scanner.match(self, line.number, peeled._replace(text=text), line.anchors)
-
-    def _with_above(self, line: Hit, data: bytes) -> Peeled:
-        """Peel the lines above first: they may say what this one does not."""
-        start = max(data.rfind(b"\n", 0, max(0, line.start - _ABOVE)) + 1, self._peeled_to)
-        for raw in data[start : line.start].splitlines():
-            self.state.peel(raw)
-        return self.state.peel(line.raw)

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from stethoscope.parse.prefix import LINE_LIMIT
-from stethoscope.parse.prefix_forms import EMBEDDED
+from stethoscope.parse.prefix_forms import EMBEDDED, PROMPT
 from stethoscope.text import clean
 
 if TYPE_CHECKING:
@@ -17,11 +17,9 @@ if TYPE_CHECKING:
 _BEFORE = 1024
 _MOST_PIECES = 16
 _MOST_WINDOWS = 32
-# What a person typed, or a shell's prompt: a command that speaks of an error is none.
+# What a person typed: a command that speaks of an error is none.
 _TYPED = re.compile(
-    r"\$ \S|>>> \S|[\w.-]{1,64}@[\w.-]{1,64}[^\s$#%>]{0,80} ?[^\s$#%>]{0,80} ?[$#%>] ?\S"
-    r"|\[[\w.-]+@[\w.-]+ [^\]]{1,80}\][$#] "
-    r"|# (?:dmesg|grep|journalctl|cat|tail|less|echo|egrep|zgrep|rg|nvidia-smi|stethoscope) "
+    r"\$ \S|>>> \S|# (?:dmesg|grep|journalctl|cat|tail|less|echo|egrep|zgrep|rg|nvidia-smi|stethoscope) "
 )
 
 
@@ -121,7 +119,7 @@ def windows(raw: bytes, anchors: Iterable[bytes]) -> Iterator[str]:
 
 def is_typed(text: str) -> bool:
     """Tell whether a line is a command behind a prompt: what it speaks of did not happen there."""
-    return _TYPED.match(text) is not None
+    return _TYPED.match(text) is not None or ("@" in text and PROMPT.match(text) is not None)
 
 
 def is_in_parts(data: bytes) -> bool:

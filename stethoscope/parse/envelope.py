@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from stethoscope.parse.prefix import Outer
 from stethoscope.parse.prefix_forms import DAEMONS, ISO_STAMP
+from stethoscope.parse.prefix_said import Outer
 from stethoscope.text import clean
 
 if TYPE_CHECKING:

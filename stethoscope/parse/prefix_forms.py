@@ -94,6 +94,12 @@ BLANK = re.compile(
 )
 QUOTE = re.compile(r"(?P<quote>(?:(?:>|&gt;) ?\+? ?)+|[`'\"](?=\[|NVRM: |[A-Z][a-z]{2} +\d))")
 
+STATED = re.compile(r" AT " + _iso("b"))
+"""When it happened, as Slurm says it behind no stamp."""
+PROMPT = re.compile(
+    r"\[?[\w.-]{1,64}@(?P<host>[\w-][\w.-]{0,252})(?: [^\s$#%>\]]{0,80}|:[^\s$#%>\]]{0,200})?\]? ?[$#%>](?: |$)"
+)
+"""A shell's prompt."""
 ISO_STAMP = re.compile(_iso("b"))
 IDENT = re.compile(
     r"(?P<host>[A-Za-z0-9][\w.-]{0,252}) (?:(?P<kernel>kernel)|(?P<ident>[A-Za-z][\w./@()-]{0,127}?)"
