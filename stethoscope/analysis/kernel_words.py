@@ -1,0 +1,174 @@
+"""The verdict over one incident in words: what failed where, what followed, what to do and what would settle it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from stethoscope.analysis.kernel_cause import ECHOES
+from stethoscope.model.finding import Fact, Severity
+from stethoscope.model.logs import Culprit, LogVerdict
+
+if TYPE_CHECKING:
+    from stethoscope.analysis.kernel_cause import Choice
+    from stethoscope.analysis.kernel_incidents import Incident, Sign
+    from stethoscope.analysis.kernel_repeats import Suspect
+    from stethoscope.specs.codes import Codes
+
+_MOST_FACTS = 12
+_MOST_CULPRITS = 4
+_TEXT = 160
+
+
+def verdict_of(
+    incident: Incident, choice: Choice, severity: Severity, codes: Codes, *, suspect: Suspect | None = None
+) -> LogVerdict:
+    """Return the verdict over one incident; `suspect` when programs keep failing on this GPU alone."""
+    cause = choice.sign
+    code = choice.named or (cause.reading.code if cause.reading is not None else None)
+    root_cause = (choice.named.root_cause if choice.named is not None else cause.root_cause) or "unknown"
+    if suspect is not None:
+        root_cause = "gpu_hw_fault"
+    elif root_cause == "unknown" and _has_stuck_task(incident):
+        root_cause = "driver_hung"
+    return LogVerdict(
+        root_cause=root_cause,
+        confidence=_confidence(choice, suspect, root_cause),
+        severity=severity,
+        summary=_summary(incident, choice, suspect),
+        signature=code.signature if code is not None else cause.event.signature,
+        culprits=_culprits(incident, choice),
+        supports=tuple(_fact(sign) for sign in _shown(incident, cause)),
+        next_checks=_checks(incident, choice, suspect),
+        missing=_missing(choice),
+    )
+
+
+def _summary(incident: Incident, choice: Choice, suspect: Suspect | None) -> str:
+    cause = choice.sign
+    place = _place(cause, incident)
+    if choice.named is not None:
+        lines = "lines" if len(incident.signs) > 1 else "line"
+        head = (
+            f"{choice.named.label} ({choice.named.title}) is named as the cause on {place}; its own {lines} are missing"
+        )
+    elif cause.reading is not None:
+        says = cause.reading.says[0].rstrip(".") if cause.reading.says and cause.xid in (64, 95, 94, 154) else ""
+        title = f"{cause.reading.code.title} ({says})" if says else cause.reading.code.title
+        head = f"{cause.reading.code.label} on {place}: {title}"
+    elif cause.off_bus:
+        head = f"{place} has fallen off the bus (no Xid was printed)"
+    else:
+        head = f"{(cause.meaning or cause.event.text[:_TEXT]).rstrip('.')} ({_where(cause) or 'no device is named'})"
+    if suspect is not None:
+        where = f" at {suspect.place}" if suspect.place else ""
+        head += f"; {suspect.times} times{where} and on no other GPU: the GPU itself is suspect"
+    witnesses = _others(incident, cause, before=True)
+    if witnesses:
+        head += f"; {witnesses} came before it"
+    codes = _others(incident, cause, before=False)
+    if codes:
+        head += f"; {codes} followed from it"
+    if len(incident.members) > 1:
+        head += f"; {len(incident.members)} GPUs are hit"
+    if _has_stuck_task(incident):
+        head += "; tasks hang in the driver, only a reboot helps"
+    return f"{head}."
+
+
+def _where(cause: Sign) -> str:
+    event = cause.event
+    return " of ".join(part for part in (event.device or event.pci, event.origin.host) if part)
+
+
+def _others(incident: Incident, cause: Sign, *, before: bool) -> str:
+    seen: dict[str, None] = {}
+    for sign in incident.signs:
+        if sign.reading is None or sign.reading.code.signature == cause.event.signature:
+            continue
+        if (sign.index < cause.index) is before:
+            seen.setdefault(sign.reading.code.label)
+    return ", ".join(list(seen)[:6])
+
+
+def _culprits(incident: Incident, choice: Choice) -> tuple[Culprit, ...]:
+    cause = choice.sign
+    host = cause.event.origin.host
+    slots = [cause.event.pci or incident.pci] if cause.event.pci or incident.pci else []
+    if choice.named is not None:
+        same = [s.event.pci for s in incident.signs if (s.event.fields or {}).get("caused_by") == choice.named.code]
+        slots = list(dict.fromkeys(slot for slot in same if slot)) or slots
+    found = [_culprit(cause, host, slot) for slot in slots[:_MOST_CULPRITS] if slot]
+    if not found and (host or cause.event.device):
+        device = cause.event.device
+        found = [Culprit(None, host, device, f"{host}/{device}" if host and device else host)]
+    return tuple(found)
+
+
+def _culprit(cause: Sign, host: str | None, slot: str) -> Culprit:
+    kind = "nvswitch" if cause.sxid is not None else "gpu" if cause.xid is not None or cause.off_bus else "pci"
+    device = cause.event.device or f"{kind}/{slot}"
+    return Culprit(None, host, device, f"{host}/{device}" if host else None)
+
+
+def _shown(incident: Incident, cause: Sign) -> list[Sign]:
+    useful = [sign for sign in incident.signs if sign is cause or sign.role not in ("context", "benign")]
+    return useful[:_MOST_FACTS]
+
+
+def _fact(sign: Sign) -> Fact:
+    event = sign.event
+    count = f" ({event.count} times)" if event.count > 1 else ""
+    at = datetime.fromtimestamp(event.at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if event.at is not None else ""
+    where = "/".join(part for part in (event.origin.host, event.device or event.pci) if part)
+    name = sign.reading.code.label if sign.reading is not None else event.signature
+    return Fact(f"{name}: {event.text[:_TEXT]}{count}", event.count, "none", where, at, f"line {event.line}")
+
+
+def _checks(incident: Incident, choice: Choice, suspect: Suspect | None) -> tuple[str, ...]:
+    cause = choice.sign
+    checks: list[str] = []
+    if _has_stuck_task(incident):
+        checks.append("drain and reboot the node: tasks in D state do not end otherwise")
+    wanted = [sign for sign in incident.signs if sign.xid == 154 and sign.reading is not None and sign.reading.action]
+    checks += list(dict.fromkeys(sign.reading.action for sign in wanted if sign.reading is not None))[-1:]
+    if suspect is not None:
+        checks.append("take the GPU out of service and run dcgmi diag (EUD), then field diag; open a case")
+    if choice.named is not None:
+        checks.append(choice.named.action)
+    elif cause.reading is not None:
+        checks.append(cause.reading.action or cause.reading.code.action)
+        checks += [says for says in cause.reading.says if "link-down reason" in says or " bit " in says]
+        if cause.reading.code.rma and suspect is None:
+            checks.append(f"replace when: {cause.reading.code.rma}")
+    checks += cause.checks
+    return tuple(dict.fromkeys(checks))[:5]
+
+
+def _missing(choice: Choice) -> tuple[str, ...]:
+    if choice.named is not None:
+        return (f"the {choice.named.label} line itself: the kernel log of the same boot, a little earlier",)
+    if choice.sign.xid in ECHOES:
+        return ("what came before it: the kernel log of the same minutes, the job's log, OOM and scheduler kills",)
+    return ()
+
+
+def _confidence(choice: Choice, suspect: Suspect | None, root_cause: str) -> float:
+    if root_cause == "unknown":
+        return 0.3
+    if choice.named is not None or suspect is not None or root_cause == "driver_hung":
+        return 0.7
+    if choice.sign.xid in ECHOES:
+        return 0.4
+    return 0.9 if choice.sign.severity is Severity.P0 else 0.75
+
+
+def _has_stuck_task(incident: Incident) -> bool:
+    return any(sign.event.signature == "os.hung_task" for sign in incident.signs)
+
+
+def _place(cause: Sign, incident: Incident) -> str:
+    slot = cause.event.pci or incident.pci
+    what = f"NVSwitch {slot}" if cause.sxid is not None else f"GPU {slot}" if slot else "a GPU"
+    host = cause.event.origin.host
+    return f"{what} of {host}" if host else what
