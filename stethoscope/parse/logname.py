@@ -15,7 +15,7 @@ _TASK = re.compile(r"(?:^|[^a-z])task[-_.]?(\d{1,7})(?!\d)", re.IGNORECASE)
 _NODE = re.compile(
     r"(?:^|(?<=[_./]))(?:(?:dmesg|kern|syslog|messages|journal|kernel)[-_.])?"
     r"((?:gpu|node|host|dgx|hgx|cn|nid|compute|worker|ip|h\d{3}|a\d{3}|b\d{3}|gb\d{3}|train|ml|nv|srv|server|rack)"
-    r"[a-z]{0,12}(?:[-_]?[a-z]{0,4}\d{1,6}){1,5})(?=$|[-_.](?:std(?:out|err)|rank|task|gpu\d|dmesg|kern|log|out|err)|\.)",
+    r"[a-z]{0,12}(?:[-_]?(?!rank|task|std)[a-z]{0,4}\d{1,6}){1,5})(?=$|[-_.](?:std(?:out|err)|rank|task|gpu\d|dmesg|kern|log|out|err)|\.)",
     re.IGNORECASE,
 )
 _POD = re.compile(r"^([a-z0-9][a-z0-9.-]*-(?:worker|master|launcher|launch)-?\d{1,6})(?:$|[-_.])")
