@@ -164,7 +164,8 @@ def _compile(pattern: str) -> re.Pattern[str]:
 
 
 def _is_number(name: str, value: str) -> bool:
-    return value.isdecimal() and len(value) < 19 and (value == "0" or value[0] != "0") and name not in _HEX
+    digits = value.removeprefix("-")
+    return digits.isdecimal() and len(digits) < 19 and (value == "0" or digits[0] != "0") and name not in _HEX
 
 
 def _pack(signature: Signature) -> list[Any]:
