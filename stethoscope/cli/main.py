@@ -29,6 +29,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "probe": ("stethoscope.cli.probe", "Ask nodes on demand: mlxlink, smartctl, dcgmi diag ..."),
     "sim": ("stethoscope.cli.sim", "Serve a simulated fleet over SSH on loopback."),
     "decode": ("stethoscope.cli.decode", "Decode logs: what happened first, to whom, what to do."),
+    "xid": ("stethoscope.cli.xid", "Say what an Xid means and what to do now."),
+    "sxid": ("stethoscope.cli.sxid", "Say what an SXid of an NVSwitch means and what to do now."),
     "fleet": ("stethoscope.cli.fleet", "Describe the fleet: write a fleet file, show it."),
     "journal": ("stethoscope.cli.journal", "Show what was run on which node."),
     "doctor": ("stethoscope.cli.doctor", "Look at this terminal, its keys and paths, and say what is in the way."),
