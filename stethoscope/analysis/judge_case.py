@@ -1,0 +1,206 @@
+"""Candidates for the cause of a failure: how they are weighed, what explains what, and which one comes first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stethoscope.analysis.judge_scene import before, of_kernel
+from stethoscope.model.logs import Culprit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stethoscope.analysis.judge_scene import Clue, Scene
+    from stethoscope.model.finding import Severity
+
+MOST_CULPRITS = 4
+"""Naming everybody names nobody."""
+NODE_DECLARED_AFTER_S = 900.0
+"""A scheduler declares a node dead minutes after it fell silent; NCCL notices within seconds."""
+TOGETHER_S = 3.0
+"""Lines of different ranks this close have no order that can be trusted."""
+
+STRONG, FAINT = 0.6, 0.3
+"""From here evidence proves a cause by itself; below here it is only a hint."""
+DIRECT, INFERRED, SYMPTOM = 0, 1, 2
+"""How a candidate was found: it said so itself; it follows from what others say; it is only where others stopped."""
+
+_KILLS_PROCESS = {"peer_process_died", "data_loading", "collective_mismatch_desync", "timeout_too_short", "unknown"}
+_EXPLAINS: dict[str, set[str]] = {
+    "shm_too_small": {"data_loading", "host_oom", "storage_io", "resource_limits"},
+    "host_oom": {"data_loading", "ckpt_io", "shm_too_small", "cuda_app_bug"},
+    "pcie_fault": {"gpu_fallen_off_bus", "gpu_hw_fault", "nic_fault", "cuda_app_bug"},
+    "gpu_fallen_off_bus": {"cuda_app_bug", "gpu_hw_fault", "config_env_error", "nvlink_fault"},
+    "gpu_memory_fault": {"cuda_app_bug", "gpu_hw_fault"},
+    "gpu_hw_fault": {"cuda_app_bug"},
+    "nvlink_fault": {"cuda_app_bug", "p2p_acs_iommu"},
+    "fabric_manager_fault": {"cuda_app_bug", "config_env_error", "nvlink_fault", "driver_bug", "nccl_bug"},
+    "multi_job_contention": {"gpu_oom"},
+    "version_mismatch": {"config_env_error", "cuda_app_bug", "nccl_bug"},
+    "fs_full_or_readonly": {"storage_io", "ckpt_io"},
+    "storage_io": {"ckpt_io", "data_loading", "cuda_app_bug"},
+    "disk_wear": {"storage_io", "ckpt_io", "fs_full_or_readonly"},
+    "shared_fs_stall": {"storage_io", "ckpt_io", "data_loading"},
+    "nic_fault": {"ib_link_fault", "ib_link_down"},
+    "ib_link_fault": {"ib_link_down"},
+    "ib_link_down": {"ib_link_fault"},
+    "gid_or_pkey_misconfig": {"roce_misconfig"},
+    "dns_or_hostname": {"firewall_or_port_blocked", "config_env_error", "wrong_interface"},
+    "wrong_interface": {"firewall_or_port_blocked", "dns_or_hostname", "config_env_error"},
+    "gpu_oom": {"cuda_app_bug"},
+    "cuda_app_bug": set(),
+    "config_env_error": {"collective_mismatch_desync", "cuda_app_bug", "wrong_interface"},
+    "data_loading": {"cuda_app_bug"},
+}
+_ENDS_EVERYTHING = {"scheduler_preemption", "node_down"}
+
+
+@dataclass(slots=True)
+class Note:
+    """One piece of evidence in words, with the line that shows it."""
+
+    fact: str
+    clue: Clue | None = None
+    value: str = ""
+    expected: str = ""
+
+
+@dataclass(slots=True)
+class Candidate:
+    """One possible cause."""
+
+    root_cause: str
+    weight: float
+    """How well its own evidence proves it, 0..1."""
+    clues: list[Clue]
+    """First cause first."""
+    kind: int = DIRECT
+    culprits: list[Culprit] = field(default_factory=list)
+    summary: str = ""
+    severity: Severity | None = None
+    """Only when the evidence knows better than the class."""
+    onset: float | None = None
+    """When it began, where that is not the time of its first clue."""
+    supports: list[Note] = field(default_factory=list)
+    contradicts: list[Note] = field(default_factory=list)
+    checks: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    signature: str | None = None
+    explained_by: Candidate | None = None
+
+    @property
+    def first(self) -> Clue | None:
+        """Return the line that shows it first."""
+        return self.clues[0] if self.clues else None
+
+    def began(self) -> float | None:
+        """Return the time it began, None when no stamp of its own says it."""
+        if self.onset is not None:
+            return self.onset
+        first = self.first
+        return None if first is None or first.event.at_is_near else first.event.at
+
+
+def culprits_of(scene: Scene, clues: Iterable[Clue], *, by_host: bool = False) -> list[Culprit]:
+    """Return whom these lines are about, in their order: ranks, or hosts when asked for or when there are too many."""
+    found: list[Culprit] = []
+    for clue in clues:
+        rank = None if by_host else clue.rank
+        host = clue.host or (scene.who.host_of(rank) if rank is not None else None) or scene.who.only_host()
+        culprit = make_culprit(scene, rank, host, clue.event.device)
+        same = [c for c in found if (c.rank, c.host) == (culprit.rank, culprit.host)]
+        if (rank is not None or host) and not same:
+            found.append(culprit)
+    if len(found) > MOST_CULPRITS and not by_host:
+        hosts = culprits_of(scene, clues, by_host=True)
+        return hosts if len(hosts) <= 2 else []
+    return found if len(found) <= MOST_CULPRITS else []
+
+
+def make_culprit(scene: Scene, rank: int | None, host: str | None, device: str | None = None) -> Culprit:
+    """Return a culprit with what is known about the rank filled in."""
+    who = scene.who
+    if rank is not None and host is None:
+        host = who.host_of(rank)
+    if rank is not None and device is None:
+        number = who.device_of(rank)
+        device = f"gpu/{number}" if number is not None else None
+    return Culprit(rank, host, device, f"{host}/{device}" if host and device else None)
+
+
+def first_ones(clues: list[Clue]) -> list[Clue]:
+    """Return the lines that came first, with those too close to it to tell apart."""
+    if not clues:
+        return []
+    head = clues[0]
+    at = head.event.at
+    if at is None or head.event.at_is_near:
+        return clues
+    return [c for c in clues if c.event.at is not None and c.event.at - at <= TOGETHER_S]
+
+
+def settle(candidates: list[Candidate]) -> list[Candidate]:
+    """Return the candidates with the cause first: those that another one explains come after it."""
+    for one in candidates:
+        reasons = [other for other in candidates if other is not one and explains(other, one)]
+        if reasons:
+            one.explained_by = min(reasons, key=_order)
+    return sorted(candidates, key=_order)
+
+
+def explains(cause: Candidate, effect: Candidate) -> bool:
+    """Tell whether one candidate can be the reason of another one and is not later than it."""
+    if cause.kind > effect.kind or cause.weight < FAINT:
+        return False
+    if cause.kind == effect.kind and explains_class(effect.root_cause, cause.root_cause) and not earlier(cause, effect):
+        return False
+    if not (effect.kind > cause.kind or explains_class(cause.root_cause, effect.root_cause)):
+        return False
+    return not later(cause, effect)
+
+
+def explains_class(cause: str, effect: str) -> bool:
+    """Tell whether a cause of one class can be seen as one of another class."""
+    if cause == effect:
+        return False
+    return cause in _ENDS_EVERYTHING or effect in _EXPLAINS.get(cause, ()) or effect in _KILLS_PROCESS
+
+
+def later(one: Candidate, other: Candidate) -> bool:
+    """Tell whether one candidate surely began after the other."""
+    slack = NODE_DECLARED_AFTER_S if one.root_cause == "node_down" else TOGETHER_S
+    if other.root_cause in {"ib_link_fault", "ib_link_down"} and one.kind == DIRECT:
+        slack = max(slack, 60.0)
+    began, began_other = one.began(), other.began()
+    if began is not None and began_other is not None:
+        return began > began_other + slack
+    if one.first is None or other.first is None or one.first.event.file != other.first.event.file:
+        return False
+    if of_kernel(one.first.event) or of_kernel(other.first.event):  # pasted beside the log, in an order of its own
+        return False
+    return not before(one.first, other.first) and one.kind == other.kind
+
+
+def earlier(one: Candidate, other: Candidate) -> bool:
+    """Tell whether one candidate surely began before the other."""
+    began, began_other = one.began(), other.began()
+    if began is not None and began_other is not None:
+        return began < began_other - TOGETHER_S
+    if one.first is None or other.first is None:
+        return False
+    return before(one.first, other.first, strictly=True)
+
+
+def _order(candidate: Candidate) -> tuple[int, int, int, float]:
+    """Order: unexplained first, then by how it was found, then the earliest of those that prove themselves."""
+    index = candidate.first.index if candidate.first is not None else 1_000_000_000
+    if candidate.weight >= STRONG:
+        return (int(candidate.explained_by is not None), candidate.kind, index, -candidate.weight)
+    weak = candidate.weight < FAINT
+    return (
+        int(candidate.explained_by is not None),
+        SYMPTOM + 1 if weak else candidate.kind,
+        1_000_000_000,
+        -candidate.weight,
+    )

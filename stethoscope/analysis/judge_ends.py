@@ -1,0 +1,303 @@
+"""How processes ended: the scheduler's words, exit codes and signals, the out-of-memory killer, Python exceptions."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from stethoscope.analysis.judge_case import DIRECT, INFERRED, SYMPTOM, Candidate, Note, culprits_of, make_culprit
+from stethoscope.analysis.judge_generic import alive_after
+from stethoscope.model.finding import Severity
+
+if TYPE_CHECKING:
+    from stethoscope.analysis.judge_scene import Clue, Scene
+    from stethoscope.model.logs import Culprit
+
+_DECIDED = {
+    "TIME": "the time limit of the job ended it",
+    "PREEMPT": "the scheduler preempted the job",
+    "REQUEUE": "the scheduler requeued the job",
+    "NODE": "the scheduler lost a node of the job",
+}
+_ECHOES = re.compile(
+    r"(?:^|\.)(?:Dist\w*Error|ChildFailedError|RayTaskError|EngineDeadError|SystemExit|SignalException|KeyboardInterrupt"
+    r"|CalledProcessError|ProcessRaisedException|ProcessExitedException|BrokenPipeError|ConnectionResetError|EOFError"
+    r"|EngineGenerateError|WorkerCrashedError|ActorDiedError|RayActorError|ActorHandleNotFoundError|CancelledError)$"
+)
+_ECHO_TEXT = re.compile(
+    r"NCCL (?:error|communicator)|nccl\w* ?(?:error|failed)|Socket Timeout|Connection (?:reset|closed|refused)"
+    r"|Broken pipe|Engine core init|See (?:stack trace|root cause)|worker\w* (?:died|exited|failed)"
+    r"|The connection to the C10d store",
+    re.IGNORECASE,
+)
+_OUT_OF_SPACE = re.compile(r"No space left on device")
+_PYTHON: tuple[tuple[str, str, float], ...] = (
+    (r"^(?:ModuleNotFoundError|ImportError)$", "config_env_error", 0.7),
+    (r"", "cuda_app_bug", 0.65),
+)
+_PYTHON_TEXTS: tuple[tuple[str, str, float], ...] = (
+    (
+        r"undefined symbol|version `GLIBC|incompatible with|requires .* but|version mismatch|not compatible",
+        "version_mismatch",
+        0.7,
+    ),
+    (r"cannot open shared object file|No module named", "config_env_error", 0.7),
+    (r"No such file or directory: '[^']*(?:checkpoint|ckpt)", "ckpt_io", 0.65),
+    (r"Disk quota exceeded|Read-only file system|Input/output error|Stale file handle", "storage_io", 0.85),
+    (r"[Cc]an't start new thread|Too many open files|Resource temporarily unavailable", "resource_limits", 0.85),
+    (r"world[_ ]size|RANK|MASTER_ADDR|environment variable|invalid device", "config_env_error", 0.65),
+    (r"out of memory|CUDA_ERROR_OUT_OF_MEMORY|OutOfMemory", "gpu_oom", 0.8),
+    (r"Cannot allocate memory", "host_oom", 0.7),
+    (r"checkpoint|ckpt|state_dict file|PytorchStream|safetensors", "ckpt_io", 0.6),
+)
+
+
+def ends(scene: Scene) -> list[Candidate]:
+    """Return what ended processes from outside, and the exceptions by which they ended themselves."""
+    return [*_scheduler(scene), *_lost_nodes(scene), *_memory(scene), *_exit_codes(scene), *_exceptions(scene)]
+
+
+def _scheduler(scene: Scene) -> list[Candidate]:
+    found: list[Candidate] = []
+    decided: dict[str, list[Clue]] = {}
+    for clue in scene.find("slurm.cancelled"):
+        why = clue.text("why", "reason").upper()
+        text = clue.event.text
+        if not why and "DUE TO" in text:
+            why = text.rsplit("DUE TO ", 1)[1].upper()
+        for word in _DECIDED:
+            if word in why:
+                decided.setdefault(word, []).append(clue)
+                break
+    for clue in scene.find("k8s.pod_ended"):
+        if clue.text("reason") in {"Evicted", "Preempted", "DeadlineExceeded"}:
+            decided.setdefault("PREEMPT", []).append(clue)
+    for word, clues in decided.items():
+        if word == "NODE":
+            continue
+        hosts = [make_culprit(scene, None, h) for h in dict.fromkeys(c.text("host") or c.host for c in clues) if h]
+        found.append(Candidate("scheduler_preemption", 0.9, clues, DIRECT, hosts[:4], summary=_DECIDED[word]))
+    stopped = scene.find("elastic.agent_stopped")
+    if stopped:
+        found.append(
+            Candidate(
+                "scheduler_preemption",
+                0.6,
+                stopped,
+                INFERRED,
+                culprits_of(scene, stopped, by_host=True),
+                summary="the launcher was stopped by a signal from outside",
+                missing=["the scheduler's record of the job (sacct -o State,ExitCode,Reason, or the pod's events)"],
+            )
+        )
+    silent = [c for c in scene.find("slurm.cancelled") if not c.text("why", "reason") and "DUE TO" not in c.event.text]
+    if silent and not decided:
+        found.append(
+            Candidate(
+                "scheduler_preemption",
+                0.45,
+                silent,
+                SYMPTOM,
+                [make_culprit(scene, None, silent[0].text("host") or silent[0].host)],
+                summary="the job was cancelled and nothing says by whom",
+                missing=["sacct -j JOB -o State,ExitCode,Reason: by a person, or because a task had failed"],
+            )
+        )
+    return found
+
+
+def _lost_nodes(scene: Scene) -> list[Candidate]:
+    named = scene.find("slurm.node_failure", "slurm.down")
+    cancelled = [c for c in scene.find("slurm.cancelled") if "NODE FAIL" in c.event.text.upper()]
+    lost = [c for c in scene.find("k8s.pod_ended") if c.text("reason") in {"NodeNotReady", "NodeLost"}]
+    panics = scene.find("os.panic", "mce.panic")
+    clues = [*named, *cancelled, *lost, *panics]
+    if not clues:
+        return []
+    hosts = dict.fromkeys(c.text("host", "node") for c in named if c.text("host", "node"))
+    if not hosts:
+        hosts = dict.fromkeys(c.host for c in [*panics, *lost] if c.host)
+    if not hosts:
+        hosts = dict.fromkeys(_named_by_most(scene))
+    culprits = [make_culprit(scene, None, scene.who.named(host)) for host in hosts if host][:4]
+    return [
+        Candidate(
+            "node_down",
+            0.9 if hosts else 0.6,
+            clues,
+            DIRECT,
+            culprits,
+            severity=Severity.P0,
+            summary="a node of the job is gone, and the others lost their peer",
+            checks=["is the node reachable: BMC, ping, sinfo -R; console and SEL for panic, power, machine check"],
+            missing=["the kernel log of the lost node: hardware or network"],
+        )
+    ]
+
+
+def _named_by_most(scene: Scene) -> list[str]:
+    """The peer that most others complain about, when a node is lost and nobody names it."""
+    peers: dict[str, set[object]] = {}
+    for clue in scene.find("nccl.ib.completion", "nccl.socket.closed_by_peer", "nccl.socket.recv_failed"):
+        peer = clue.text("ip", "peer")
+        if peer:
+            peers.setdefault(scene.who.named(peer), set()).add(clue.rank if clue.rank is not None else clue.host)
+    best = sorted(peers, key=lambda name: -len(peers[name]))
+    return best[:1]
+
+
+def _memory(scene: Scene) -> list[Candidate]:
+    """The kernel's, the cgroup's, Slurm's or the kubelet's word that memory ran out."""
+    clues = scene.find("os.oom_global", "os.oom_memcg", "slurm.oom", "k8s.oomkilled")
+    clues += [c for c in scene.find("k8s.pod_ended") if c.text("reason") == "OOMKilled"]
+    clues += [c for c in scene.find("slurm.task_exit") if "Out Of Memory" in c.event.text]
+    clues += [c for c in scene.find("ray.actor_died") if "low on memory" in c.event.text]
+    clues.sort(key=lambda clue: clue.index)
+    if not clues:
+        return []
+    culprits = []
+    killed = [pid for c in clues if (pid := c.number("pid")) is not None]
+    for pid in killed:
+        rank = _rank_of_pid(scene, pid)
+        host = next((c.host for c in clues if c.host), None)
+        if rank is not None:
+            culprits.append(make_culprit(scene, rank, host))
+    if not culprits:
+        tasks = [make_culprit(scene, c.number("task"), c.text("host")) for c in clues if c.text("host")]
+        culprits = tasks or culprits_of(scene, clues)
+    return [Candidate("host_oom", 0.9, clues, DIRECT, culprits[:4])]
+
+
+def _rank_of_pid(scene: Scene, pid: int) -> int | None:
+    """The rank of a process: from its lines, or its place in the list that a launcher stops one after the other."""
+    known = {rank for (_, number, _), (_, rank) in scene.who.rank_of_process.items() if number == pid}
+    if len(known) == 1:
+        return known.pop()
+    for signature in ("launcher.deepspeed", "elastic.stopping"):
+        pids = sorted({p for c in scene.find(signature) if (p := c.number("pid")) is not None})
+        if pid in pids and pids == list(range(pids[0], pids[0] + len(pids))) and not scene.several_hosts:
+            return pids.index(pid)
+    failed = [c for c in scene.find("elastic.failed") if c.number("pid") == pid]
+    if failed and not scene.several_hosts:
+        return failed[0].number("local_rank")
+    return None
+
+
+def _exit_codes(scene: Scene) -> list[Candidate]:
+    """Exit codes: what they say when the process itself said nothing."""
+    found: dict[str, Candidate] = {}
+    for clue in scene.find("elastic.failed", "elastic.signal", "slurm.task_exit", "launcher.deepspeed", "run.mpi_exit"):
+        code = _code(clue)
+        if code in (9, 137):
+            cause, weight, kind, text = "host_oom", 0.5, INFERRED, "a process was killed from outside (SIGKILL)"
+        elif code in (7, 135):
+            cause, weight, kind, text = "shm_too_small", 0.5, INFERRED, "a process got a bus error (SIGBUS)"
+        elif code in (11, 139):
+            cause, weight, kind, text = _crash(scene)
+        elif code in (15, 143, 6, 134) or code is None:
+            continue
+        else:
+            cause, weight, kind, text = "peer_process_died", 0.35, SYMPTOM, f"a process ended with code {code}"
+        if cause in found:
+            found[cause].clues.append(clue)
+            continue
+        candidate = Candidate(cause, weight, [clue], kind, _ended(scene, clue), summary=text)
+        candidate.missing = _what_code_lacks(cause)
+        found[cause] = candidate
+    exited = scene.find("loader.exited")
+    if exited and "host_oom" not in found:
+        found["host_oom"] = Candidate("host_oom", 0.5, exited, INFERRED, culprits_of(scene, exited))
+        found["host_oom"].missing = _what_code_lacks("host_oom")
+    return list(found.values())
+
+
+def _what_code_lacks(cause: str) -> list[str]:
+    if cause == "host_oom":
+        return ["dmesg -T | grep -iE 'oom|killed process' of that host, memory.events of the job's cgroup"]
+    if cause == "peer_process_died":
+        return ["the log of the rank that ended first"]
+    return []
+
+
+def _crash(scene: Scene) -> tuple[str, float, int, str]:
+    if scene.find("nccl.crash_frame"):
+        return "nccl_bug", 0.7, INFERRED, "native code crashed inside of NCCL"
+    return "cuda_app_bug", 0.45, INFERRED, "native code crashed (SIGSEGV)"
+
+
+def _code(clue: Clue) -> int | None:
+    """Return the exit code or signal as a positive number."""
+    if clue.signature in {"elastic.signal", "run.mpi_exit"}:
+        return clue.number("num")
+    code = clue.number("code", "rc")
+    if code is not None:
+        return abs(code)
+    text = clue.event.text
+    exited = re.search(r"exit(?:ed with exit)? code (\d+)", text)
+    if exited:
+        return int(exited[1])
+    for word, number in (
+        ("Killed", 9),
+        ("Segmentation fault", 11),
+        ("Bus error", 7),
+        ("Aborted", 6),
+        ("Terminated", 15),
+    ):
+        if word in text:
+            return number
+    return None
+
+
+def _ended(scene: Scene, clue: Clue) -> list[Culprit]:
+    """Return who it was that ended."""
+    rank = clue.number("rank")
+    host = clue.text("host") or clue.host
+    pid = clue.number("pid")
+    if rank is None and pid is not None:
+        rank = _rank_of_pid(scene, pid)
+    if rank is None and clue.signature == "elastic.failed" and not scene.several_hosts:
+        rank = clue.number("local_rank")
+    if rank is None and clue.signature == "slurm.task_exit" and scene.who.tasks_are_ranks:
+        task = re.match(r"\d+", clue.text("task"))
+        rank = int(task[0]) if task else None
+    if rank is None and not host:
+        return []
+    return [make_culprit(scene, rank, scene.who.named(host) if host else None)]
+
+
+def _exceptions(scene: Scene) -> list[Candidate]:
+    """Python exceptions that are nobody's echo: the first of them ended its rank, and the others met its absence."""
+    groups: dict[str, tuple[float, list[Clue]]] = {}
+    for clue in scene.find("python.exception", "python.fatal"):
+        kind, text = clue.text("type"), clue.text("text", "what")
+        if _ECHOES.search(kind) or _ECHO_TEXT.search(text):
+            continue
+        if clue.signature == "python.fatal":
+            cause, weight, _, _ = _crash(scene)
+        elif _OUT_OF_SPACE.search(text):
+            continue
+        else:
+            cause, weight = _python_class(kind, text)
+        groups.setdefault(cause, (weight, []))[1].append(clue)
+    found = []
+    for cause, (weight, clues) in groups.items():
+        if alive_after(scene, clues[0]):
+            weight *= 0.4
+        head = clues[0]
+        meaning = scene.meaning(head.event)
+        candidate = Candidate(cause, weight, clues, DIRECT, culprits_of(scene, clues[:1]))
+        candidate.checks = list(meaning.next_checks) if meaning else []
+        candidate.supports.append(Note("the first exception that is not an echo of NCCL or the store", head))
+        found.append(candidate)
+    return found
+
+
+def _python_class(kind: str, text: str) -> tuple[str, float]:
+    for pattern, cause, weight in _PYTHON_TEXTS:
+        if re.search(pattern, f"{kind}: {text}"):
+            return cause, weight
+    name = kind.rsplit(".", 1)[-1]
+    for pattern, cause, weight in _PYTHON:
+        if re.search(pattern, name):
+            return cause, weight
+    return "cuda_app_bug", 0.6

@@ -1,0 +1,190 @@
+"""Errors that say their own reason: every line that may be a cause, taken at its word and grouped by class."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from stethoscope.analysis.judge_case import DIRECT, INFERRED, Candidate, Note, culprits_of, first_ones
+from stethoscope.analysis.judge_scene import of_kernel
+from stethoscope.model.finding import Severity
+
+if TYPE_CHECKING:
+    from stethoscope.analysis.judge_scene import Clue, Scene
+
+SPECIAL = (
+    "nccl.ib.completion",
+    "nccl.ib.cqe_error",
+    "nccl.ib.async.",
+    "nccl.ib.speed_change",
+    "nccl.ib.failover",
+    "nccl.net.mixed_counts",
+    "nccl.socket.connect",
+    "nccl.socket.retries",
+    "nccl.socket.closed",
+    "nccl.socket.recv",
+    "nccl.ib.size_mismatch",
+    "nccl.socket.truncated",
+    "nccl.verbs.modify_qp",
+    "nccl.cuda_failure",
+    "nccl.gdr.",
+    "torch.watchdog.",
+    "torch.desync.",
+    "torch.store.",
+    "torch.gloo.",
+    "torch.monitored_barrier",
+    "ras.",
+    "elastic.",
+    "slurm.",
+    "k8s.",
+    "launcher.",
+    "ray.",
+    "vllm.",
+    "tests.",
+    "training.straggler",
+    "training.nan",
+    "training.loss",
+    "os.oom",
+    "loader.exited",
+    "python.",
+    "run.",
+    "health.",
+    "pcie.acs",
+    "storage.no_space",
+)
+"""Signatures that a method of their own weighs."""
+BY_HOST = {
+    "shm_too_small",
+    "resource_limits",
+    "fabric_manager_fault",
+    "nvlink_fault",
+    "driver_bug",
+    "version_mismatch",
+    "p2p_acs_iommu",
+    "multi_job_contention",
+    "dns_or_hostname",
+    "wrong_interface",
+    "driver_hung",
+    "node_down",
+    "pcie_fault",
+}
+"""Classes of a host rather than of one rank."""
+_CUDA_TEXTS: tuple[tuple[str, str, float], ...] = (
+    (r"out of memory", "gpu_oom", 0.85),
+    (r"uncorrectable ECC", "gpu_memory_fault", 0.9),
+    (r"[Nn]v[Ll]ink", "nvlink_fault", 0.9),
+    (r"system not yet initialized", "fabric_manager_fault", 0.9),
+    (
+        r"driver version is insufficient|forward compatibility|unsupported toolchain|no kernel image",
+        "version_mismatch",
+        0.85,
+    ),
+    (r"invalid device ordinal|no CUDA-capable device", "config_env_error", 0.85),
+    (
+        r"illegal memory access|device-side assert|misaligned address|illegal instruction|an illegal",
+        "cuda_app_bug",
+        0.75,
+    ),
+    (r"unspecified launch failure", "cuda_app_bug", 0.6),
+    (r"GPU is lost|device.*(?:not ready|unavailable)|unknown error", "gpu_hw_fault", 0.6),
+    (r"operation not supported", "driver_bug", 0.6),
+    (r"peer access|invalid argument|invalid resource handle", "nccl_bug", 0.45),
+)
+_ALIASES = {"gpu_hw_fault": {"cuda.ecc": "gpu_memory_fault", "cuda.gpu_lost": "gpu_fallen_off_bus"}}
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - where it is mounted, nothing is written there
+_OWNERS = re.compile(r"Process (\d+) has [\d.]+ \w+ memory in use")
+
+
+def direct_errors(scene: Scene) -> list[Candidate]:
+    """Return one candidate for each class that lines of the log name as their own reason."""
+    groups: dict[tuple[str, int], list[Clue]] = {}
+    for clue in scene.clues:
+        if clue.role not in {"cause", "either"} or clue.signature.startswith(SPECIAL) or of_kernel(clue.event):
+            continue
+        cause = _ALIASES.get(clue.root_cause or "", {}).get(clue.signature, clue.root_cause)
+        if cause and cause not in {"unknown", "healthy"}:
+            groups.setdefault((cause, DIRECT if clue.role == "cause" else INFERRED), []).append(clue)
+    found = [_candidate(scene, cause, clues, kind) for (cause, kind), clues in groups.items()]
+    return [*found, *_cuda_failures(scene), *_numbers(scene), *_space(scene)]
+
+
+def alive_after(scene: Scene, clue: Clue) -> bool:
+    """Tell whether the job did two more steps, or came to its end, after this line: then it did not stop there."""
+    return scene.steps_after(clue) >= 2 or scene.finished_after(clue)
+
+
+def _candidate(scene: Scene, cause: str, clues: list[Clue], kind: int, weight: float | None = None) -> Candidate:
+    head = clues[0]
+    if weight is None:
+        weight = 0.9 if kind == DIRECT else 0.5
+        if min(clue.severity.rank for clue in clues) >= Severity.P2.rank and kind == DIRECT:
+            weight = 0.55
+    if alive_after(scene, head):
+        weight *= 0.5
+    meaning = scene.meaning(head.event)
+    candidate = Candidate(
+        cause,
+        weight,
+        clues,
+        kind,
+        culprits_of(scene, first_ones(clues), by_host=cause in BY_HOST),
+        checks=list(meaning.next_checks) if meaning else [],
+    )
+    if cause == "gpu_oom":
+        _other_owner(scene, candidate)
+    if len({c.rank for c in clues if c.rank is not None}) > 1:
+        ranks = sorted({c.rank for c in clues if c.rank is not None})
+        candidate.supports.append(Note(f"{len(ranks)} ranks say the same", clues[-1]))
+    return candidate
+
+
+def _other_owner(scene: Scene, candidate: Candidate) -> None:
+    """Memory that other processes hold, with little in this one's hands, is somebody else's doing."""
+    for clue in candidate.clues:
+        owners = set(_OWNERS.findall(clue.event.text))
+        ours = re.search(r"allocated memory ([\d.]+) ([GM])iB is allocated by PyTorch", clue.event.text)
+        total = re.search(r"total capac\w+ of ([\d.]+) GiB", clue.event.text)
+        own = float(ours[1]) / (1 if ours[2] == "G" else 1024) if ours else None
+        if len(owners) > 1 and own is not None and total and own < 0.5 * float(total[1]):
+            candidate.root_cause = "multi_job_contention"
+            candidate.supports.append(Note("other processes hold most of this GPU's memory", clue))
+            return
+
+
+def _cuda_failures(scene: Scene) -> list[Candidate]:
+    """CUDA calls inside NCCL: the text decides, and an earlier error of the application is what they meet."""
+    groups: dict[str, tuple[float, list[Clue]]] = {}
+    for clue in scene.find("nccl.cuda_failure", "torch.watchdog.exception"):
+        text = clue.text("text") or clue.event.text
+        if clue.signature == "torch.watchdog.exception" and "CUDA error" not in clue.event.text:
+            continue
+        for pattern, cause, weight in _CUDA_TEXTS:
+            if re.search(pattern, text):
+                groups.setdefault(cause, (weight, []))[1].append(clue)
+                break
+    return [_candidate(scene, cause, clues, DIRECT, weight) for cause, (weight, clues) in groups.items()]
+
+
+def _numbers(scene: Scene) -> list[Candidate]:
+    """NaN and loss scale: the recipe where all ranks see it, a GPU where one does."""
+    clues = scene.find("training.nan", "training.loss_scale_minimum")
+    if not clues:
+        return []
+    stopped = not alive_after(scene, clues[0])
+    return [_candidate(scene, "cuda_app_bug", clues, DIRECT, 0.6 if stopped else 0.4)]
+
+
+def _space(scene: Scene) -> list[Candidate]:
+    """No space left: the path says whether it is shared memory, a checkpoint or another file system."""
+    groups: dict[str, list[Clue]] = {}
+    for clue in scene.find("storage.no_space"):
+        path = clue.text("path") or clue.event.text
+        near = [c for c in scene.find("checkpoint.begin") if c.index < clue.index]
+        if SHARED_MEMORY in path:
+            cause = "shm_too_small"
+        elif re.search(r"check-?points?|ckpt|\.pt\b|\.safetensors|optim", path) or (near and not clue.text("path")):
+            cause = "ckpt_io"
+        else:
+            cause = "storage_io"
+        groups.setdefault(cause, []).append(clue)
+    return [_candidate(scene, cause, clues, DIRECT) for cause, clues in groups.items()]

@@ -1,0 +1,77 @@
+"""Kernel lines beside those of a job: the kernel's judge speaks for them, alone or as one voice of several."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from stethoscope.analysis.judge_case import DIRECT, Candidate, Note, make_culprit
+from stethoscope.analysis.judge_kernel import judge_kernel
+from stethoscope.analysis.judge_scene import of_kernel
+from stethoscope.model.finding import Severity
+
+if TYPE_CHECKING:
+    from stethoscope.analysis.judge_scene import Scene
+    from stethoscope.model.logs import Log, LogVerdict
+
+STORM = 3
+"""So many link errors are no accident."""
+_SETTLED_ELSEWHERE = {"host_oom", "healthy", "unknown", "scheduler_preemption"}
+
+
+def kernel_alone(log: Log) -> list[LogVerdict]:
+    """Return the verdicts of a log that holds kernel lines and none of a job; none for other logs."""
+    if not any(of_kernel(event) for event in log.events):
+        return []
+    if any(not of_kernel(event) for event in log.events if event.role != "benign"):
+        return []
+    if all(event.signature.startswith("slurm.") or event.signature.startswith("k8s.") for event in log.events):
+        return []
+    return judge_kernel(log)
+
+
+def kernel_candidates(scene: Scene) -> list[Candidate]:
+    """Return what the kernel lines of a mixed log say."""
+    events = [
+        event for event in scene.log.events if of_kernel(event) and not event.signature.startswith(("slurm.", "k8s."))
+    ]
+    if not any(event.role in {"cause", "either", "symptom"} for event in events):
+        return []
+    found = []
+    for verdict in judge_kernel(replace(scene.log, events=events)):
+        if verdict.root_cause in _SETTLED_ELSEWHERE:
+            continue
+        clues = [c for c in scene.clues if c.signature == verdict.signature] or [
+            c for c in scene.clues if of_kernel(c.event)
+        ]
+        culprits = [c if c.host else replace(c, host=scene.who.only_host()) for c in verdict.culprits]
+        found.append(
+            Candidate(
+                verdict.root_cause,
+                verdict.confidence,
+                clues,
+                DIRECT,
+                culprits,
+                summary=verdict.summary,
+                severity=verdict.severity if verdict.severity is Severity.P0 else None,
+                supports=[Note("the kernel log says so", clues[0])] if clues else [],
+                checks=list(verdict.next_checks),
+                missing=list(verdict.missing),
+                signature=verdict.signature,
+            )
+        )
+    return [*found, *_bus_before_loss(scene)]
+
+
+def _bus_before_loss(scene: Scene) -> list[Candidate]:
+    """Errors of a PCIe link that come before a GPU is lost are the reason of the loss."""
+    errors = scene.family("aer.")
+    lost = [c for c in scene.find("xid.79") + scene.family("nvrm.off_bus", "nvrm.gpu_lost") if of_kernel(c.event)]
+    if not errors or not lost or errors[0].index > lost[0].index:
+        return []
+    count = sum(c.event.count for c in errors if c.signature.startswith(("aer.corrected", "aer.uncorrected")))
+    if count < STORM:
+        return []
+    culprits = [make_culprit(scene, None, lost[0].host, lost[0].event.device or errors[0].event.device)]
+    note = Note(f"{count} errors of the PCIe link before the GPU was lost", errors[0], str(count), "0")
+    return [Candidate("pcie_fault", 0.9, [*errors, *lost], DIRECT, culprits, supports=[note])]

@@ -1,0 +1,234 @@
+"""What a log shows before anybody is blamed: clues in order, progress, network and settings of each host."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from stethoscope.analysis.judge_ranks import Who, learn, number_of, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from stethoscope.model.finding import Severity
+    from stethoscope.model.logs import Event, Log, Role
+
+JOB_FAMILIES = {
+    "nccl", "plugin", "ras", "torch", "elastic", "cuda", "python", "loader", "storage", "checkpoint", "training",
+    "work", "tests", "launch", "launcher", "run", "ray", "vllm", "health", "net",
+}  # fmt: skip
+"""First words of the signatures of jobs; all others are of the kernel, drivers, daemons and the BMC."""
+PROGRESS = ("training.progress", "training.step", "tests.row")
+TRACEBACK_LINES = 120
+FINISHED = ("training.finished", "tests.concluded")
+_DEVICE = re.compile(r"\[\d+\](?P<name>[^:\s]+):\d+/(?P<kind>IB|RoCE)")
+_LISTED = re.compile(r"\[\d+\](?P<name>[\w.@-]+):(?P<ip>[0-9a-fA-F.:]+?)<")
+
+
+class Meaning(Protocol):
+    """What a signature says about a line of its kind."""
+
+    @property
+    def root_cause(self) -> str | None: ...
+    @property
+    def meaning(self) -> str: ...
+    @property
+    def next_checks(self) -> tuple[str, ...]: ...
+
+
+class KnownSignature(Meaning, Protocol):
+    """A signature whose meaning may depend on the line's fields."""
+
+    def variant(self, fields: Mapping[str, str | int | float]) -> Meaning: ...
+
+
+class KnownSignatures(Protocol):
+    """All signatures."""
+
+    @property
+    def by_id(self) -> Mapping[str, KnownSignature]: ...
+
+
+def of_kernel(event: Event) -> bool:
+    """Tell whether a line is of the kernel, a driver, a daemon or the BMC and not of a job."""
+    return event.signature.partition(".")[0] not in JOB_FAMILIES
+
+
+@dataclass(slots=True)
+class Clue:
+    """One event and who it is about."""
+
+    index: int
+    event: Event
+    root_cause: str | None
+    rank: int | None
+    host: str | None
+
+    @property
+    def signature(self) -> str:
+        """Return the id of the signature that found the line."""
+        return self.event.signature
+
+    @property
+    def role(self) -> Role:
+        """Return what the line may be in a verdict."""
+        return self.event.role
+
+    @property
+    def severity(self) -> Severity:
+        """Return how bad the line is by itself."""
+        return self.event.severity
+
+    @property
+    def fields(self) -> Mapping[str, str | int | float]:
+        """Return the line's named groups."""
+        return self.event.fields
+
+    def text(self, *names: str) -> str:
+        """Return the first of these fields as text."""
+        return text_of(self.event.fields, *names)
+
+    def number(self, *names: str) -> int | None:
+        """Return the first of these fields that is a whole number."""
+        return number_of(self.event.fields, *names)
+
+
+@dataclass(slots=True)
+class Scene:
+    """Everything the methods of the judge look at."""
+
+    log: Log
+    who: Who
+    signatures: KnownSignatures
+    clues: list[Clue] = field(default_factory=list)
+    by_signature: dict[str, list[Clue]] = field(default_factory=dict)
+    devices: dict[str, set[str]] = field(default_factory=dict)
+    """Host to its usable fabric ports."""
+    link_kinds: set[str] = field(default_factory=set)
+    """IB, RoCE."""
+    networks: dict[str, set[str]] = field(default_factory=dict)
+    """Host to the networks NCCL chose there."""
+    interfaces: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Host to its interfaces with their addresses."""
+    versions: dict[str, set[str]] = field(default_factory=dict)
+    settings: dict[str, dict[str, set[str]]] = field(default_factory=dict)
+    """Host to its NCCL variables with their values."""
+
+    def find(self, *signatures: str) -> list[Clue]:
+        """Return the clues of these signatures in order."""
+        found = [clue for name in signatures for clue in self.by_signature.get(name, ())]
+        return found if len(signatures) == 1 else sorted(found, key=lambda clue: clue.index)
+
+    def family(self, *prefixes: str) -> list[Clue]:
+        """Return the clues whose signature begins with one of these, in order."""
+        return [clue for clue in self.clues if clue.signature.startswith(prefixes)]
+
+    def meaning(self, event: Event) -> Meaning | None:
+        """Return what the signature says about this line."""
+        signature = self.signatures.by_id.get(event.signature)
+        return signature.variant(event.fields) if signature is not None else None
+
+    def progress(self) -> list[Clue]:
+        """Return the lines that show that work was done."""
+        return self.find(*PROGRESS)
+
+    def progressed_before(self, clue: Clue) -> bool:
+        """Tell whether work was done before this line."""
+        return any(before(step, clue) for step in self.progress())
+
+    def steps_after(self, clue: Clue) -> int:
+        """Return how many progress lines came after this line."""
+        return sum(step.event.count for step in self.progress() if before(clue, step, strictly=True))
+
+    def finished_after(self, clue: Clue) -> bool:
+        """Tell whether the job came to its normal end after this line."""
+        return any(before(clue, end) for end in self.find(*FINISHED))
+
+    def finished_before(self, clue: Clue) -> bool:
+        """Tell whether the job came to its normal end before this line."""
+        return any(before(end, clue) for end in self.find(*FINISHED))
+
+    @property
+    def several_hosts(self) -> bool:
+        """Tell whether the job runs on more than one host."""
+        return (self.who.nodes or 0) > 1 or len(self.who.hosts) > 1
+
+    def place(self, clue: Clue) -> str:
+        """Return file and line of a clue."""
+        files = self.log.files
+        name = files[clue.event.file].name if clue.event.file < len(files) else "log"
+        return f"{name}:{clue.event.line}"
+
+
+def before(one: Clue, other: Clue, *, strictly: bool = False) -> bool:
+    """Tell whether one clue comes before another: by the clock where both have a stamp of their own, else by place."""
+    at, later = one.event.last_at or one.event.at, other.event.at
+    exact = not (one.event.at_is_near or other.event.at_is_near)
+    if at is not None and later is not None and exact and abs(at - later) > 1.0:
+        return at < later
+    return one.index < other.index if strictly else one.index <= other.index
+
+
+def look(log: Log, signatures: KnownSignatures) -> Scene:
+    """Return the scene of a log."""
+    scene = Scene(log, learn(log), signatures)
+    who = scene.who
+    for index, event in enumerate(log.events):
+        meaning = scene.meaning(event)
+        clue = Clue(
+            index, event, meaning.root_cause if meaning else None, who.rank(event.origin), who.host(event.origin)
+        )
+        scene.clues.append(clue)
+        scene.by_signature.setdefault(event.signature, []).append(clue)
+    _give_to_writers(scene)
+    _see_network(scene)
+    return scene
+
+
+def _give_to_writers(scene: Scene) -> None:
+    """Lines without a prefix below a traceback that has one are of the rank that printed the traceback."""
+    heads: dict[int, Clue] = {}
+    for clue in sorted(scene.clues, key=lambda c: (c.event.file, c.event.line)):
+        if clue.signature == "python.traceback":
+            clue.rank = clue.number("rank") if clue.rank is None else clue.rank
+            heads[clue.event.file] = clue
+            continue
+        head = heads.get(clue.event.file)
+        origin = clue.event.origin
+        bare = origin.rank is None and origin.pid is None and origin.task is None and origin.local_rank is None
+        if head is not None and bare and 0 < clue.event.line - head.event.line <= TRACEBACK_LINES:
+            clue.rank = clue.rank if clue.rank is not None else head.rank
+            clue.host = clue.host or head.host
+
+
+def _see_network(scene: Scene) -> None:
+    for clue in scene.find("nccl.ib.using"):
+        for device in _DEVICE.finditer(clue.text("list") or clue.event.text):
+            scene.link_kinds.add(device["kind"])
+            if clue.host:
+                scene.devices.setdefault(clue.host, set()).add(device["name"])
+    for clue in scene.find("nccl.net.using"):
+        scene.networks.setdefault(clue.host or "", set()).add(clue.text("net").strip())
+    for clue, name, address in _interfaces(scene):
+        scene.interfaces.setdefault(clue.host or "", {})[name] = address
+    for clue in scene.find("nccl.version"):
+        if clue.event.origin.host or clue.rank is not None:
+            scene.versions.setdefault(clue.host or "", set()).add(clue.text("ver"))
+        else:
+            scene.versions.setdefault("", set()).add(clue.text("ver"))
+    for clue in scene.find("nccl.env", "nccl.topo.file"):
+        name = clue.text("var") or "NCCL_TOPO_FILE"
+        values = scene.settings.setdefault(clue.host or "", {}).setdefault(name, set())
+        values.add(clue.text("val", "path").rstrip("."))
+
+
+def _interfaces(scene: Scene) -> Iterator[tuple[Clue, str, str]]:
+    for clue in scene.find("nccl.boot.using"):
+        yield clue, clue.text("ifname"), clue.text("ip")
+    for clue in scene.find("nccl.ib.using"):
+        if clue.text("oob_if"):
+            yield clue, clue.text("oob_if"), clue.text("ip")
+    for clue in scene.find("nccl.socket.using"):
+        for listed in _LISTED.finditer(clue.text("list") or clue.event.text):
+            yield clue, listed["name"], listed["ip"]

@@ -1,0 +1,163 @@
+"""The rendezvous of a job: names, the store of rank 0, Gloo's connections."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from stethoscope.analysis.judge_case import DIRECT, INFERRED, SYMPTOM, Candidate, Note, culprits_of, make_culprit
+from stethoscope.analysis.judge_generic import alive_after
+from stethoscope.analysis.judge_scene import PROGRESS
+from stethoscope.analysis.judge_sockets import bad_address, firewall_checks, peer_has_log
+
+if TYPE_CHECKING:
+    from stethoscope.analysis.judge_scene import Clue, Scene
+
+
+def rendezvous(scene: Scene) -> list[Candidate]:
+    """Return what names, the store and Gloo say."""
+    return [*_names(scene), *_store(scene), *_gloo(scene)]
+
+
+def _names(scene: Scene) -> list[Candidate]:
+    clues = scene.find("torch.store.name_lookup", "torch.store.host_not_found")
+    joined = scene.find("nccl.boot.using", "nccl.init.start", "torch.store.joined", *PROGRESS)
+    clues = [c for c in clues if not any(j.index > c.index for j in joined)]
+    final = [c for c in clues if c.signature == "torch.store.host_not_found" or c.text("code") not in {"", "-5", "-9"}]
+    if not final:
+        return []
+    name = next((c.text("host") for c in final if c.text("host")), "")
+    endpoint = next((_endpoint(c) for c in scene.clues if _endpoint(c)), "")
+    target = name or endpoint
+    return [
+        Candidate(
+            "dns_or_hostname",
+            0.9,
+            final,
+            DIRECT,
+            [make_culprit(scene, None, target)] if target else culprits_of(scene, final, by_host=True),
+            summary=f"the name {target} does not resolve" if target else "the name of the master does not resolve",
+            checks=[
+                "getent hosts NAME on each node",
+                "Kubernetes: headless service and publishNotReadyAddresses; wait for the name",
+            ],
+        )
+    ]
+
+
+def _endpoint(clue: Clue) -> str:
+    return clue.text("endpoint")
+
+
+def _store(scene: Scene) -> list[Candidate]:
+    found: list[Candidate] = []
+    late = [c for c in scene.find("torch.store.connect_timeout") if not alive_after(scene, c)]
+    late = [c for c in late if not any(j.index > c.index for j in scene.find("nccl.init.complete"))]
+    if late:
+        host = late[0].text("host")
+        notes = [Note("the store of rank 0 could not be reached", late[0], host)]
+        if bad_address(host) and scene.several_hosts:
+            found.append(
+                Candidate(
+                    "config_env_error", 0.65, late, DIRECT, culprits_of(scene, late, by_host=True), supports=notes
+                )
+            )
+        else:
+            weight = 0.6 if peer_has_log(scene, [scene.who.named(host)]) else 0.5
+            culprit = [make_culprit(scene, None, scene.who.named(host))] if host else []
+            found.append(
+                Candidate(
+                    "firewall_or_port_blocked",
+                    weight,
+                    late,
+                    INFERRED,
+                    culprit,
+                    supports=notes,
+                    checks=firewall_checks([host]),
+                    missing=[f"the log of rank 0 on {host}: was it listening at that time?"],
+                )
+            )
+    for clue in scene.find("torch.store.barrier"):
+        count, world = clue.number("count") or 0, clue.number("world") or 0
+        note = Note(f"{count} of {world} workers joined the store", clue, str(count), str(world))
+        more = count > world
+        found.append(
+            Candidate(
+                "config_env_error",
+                0.65 if more else 0.5,
+                [clue],
+                INFERRED,
+                culprits_of(scene, [clue]),
+                supports=[note],
+                summary="the store still holds workers of an earlier run" if more else "not all workers joined",
+                checks=[
+                    "a new store, file or port for each start"
+                    if more
+                    else "which ranks never came: their logs, nnodes and nproc"
+                ],
+            )
+        )
+        break
+    in_use = scene.find("torch.store.port_in_use")
+    if in_use and not alive_after(scene, in_use[0]):
+        port = next((c.text("port") for c in in_use if c.text("port")), "")
+        found.append(
+            Candidate(
+                "multi_job_contention",
+                0.85,
+                in_use,
+                DIRECT,
+                culprits_of(scene, in_use, by_host=True),
+                summary=f"port {port or 'of the store'} is already in use on this host",
+            )
+        )
+    waited = scene.find("torch.store.wait_timeout", "elastic.rendezvous")
+    if waited:
+        joined = next((c for c in waited if c.text("joined")), waited[0])
+        note = Note("some ranks did not arrive in time", joined, joined.text("joined"), joined.text("n"))
+        found.append(Candidate("peer_process_died", 0.3, waited, SYMPTOM, [], supports=[note]))
+        found[-1].missing = ["the logs of the ranks that did not join"]
+    return found
+
+
+def _gloo(scene: Scene) -> list[Candidate]:
+    found = []
+    mesh = scene.find("torch.gloo.full_mesh")
+    if mesh:
+        loopback = [Note("Gloo took the loopback address", c) for c in scene.find("torch.gloo.loopback")[:1]]
+        wrong = bool(loopback) or any(bad_address(c.text("ip")) for c in mesh)
+        culprits = culprits_of(scene, mesh[:1])
+        if culprits and culprits[0].rank is None and (named := re.search(r"\(rank=(\d+)", mesh[0].event.text)):
+            culprits = [make_culprit(scene, int(named[1]), mesh[0].host)]
+        found.append(
+            Candidate(
+                "wrong_interface",
+                0.85 if wrong else 0.6,
+                mesh,
+                DIRECT,
+                culprits,
+                supports=loopback,
+                checks=_gloo_checks(),
+            )
+        )
+    bad = scene.find("torch.gloo.bad_interface")
+    if bad:
+        found.append(
+            Candidate(
+                "config_env_error",
+                0.85,
+                bad,
+                DIRECT,
+                culprits_of(scene, bad),
+                summary="Gloo was given an interface that does not exist by that name",
+                checks=_gloo_checks(),
+            )
+        )
+    return found
+
+
+def _gloo_checks() -> list[str]:
+    return [
+        "GLOO_SOCKET_IFNAME with one concrete interface, neither ^ nor a prefix",
+        "hostname must resolve to a routable address (/etc/hosts under host network)",
+    ]
