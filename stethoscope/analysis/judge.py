@@ -2,9 +2,9 @@
 
 Who is who (`judge_ranks`), what the log shows (`judge_scene`), then each method names candidates: errors at their word
 (`judge_generic`), ends of processes (`judge_ends`), the fabric (`judge_peers`), the host network (`judge_sockets`,
-`judge_store`), collectives and what silent ranks did (`judge_collectives`, `judge_waiting`), differences between hosts (`judge_setup`),
-pace (`judge_pace`). What one candidate explains is no cause; of the rest the earliest that proves itself wins
-(`judge_case`).
+`judge_store`), collectives and what silent ranks did (`judge_collectives`, `judge_waiting`), differences between hosts
+(`judge_setup`), pace (`judge_pace`). What one candidate explains is no cause; of the rest the earliest that proves
+itself wins (`judge_case`).
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def judged(scanner: Scanner, signatures: Signatures, wanted: Wanted | None, *, s
         log = chosen(log, wanted)
     log.seconds = seconds
     try:
-        from stethoscope.analysis.judge import judge  # type: ignore[import-untyped]
+        from stethoscope.analysis.judge import judge
     except ImportError:
         reason = "there is no judge yet"
         return Decoded(log, LogVerdict("unknown", 0.0, Severity.INFO, reason), [], signatures)

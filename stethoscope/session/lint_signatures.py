@@ -77,7 +77,7 @@ def _check_others(written: Written, all_: Sequence[Written]) -> Iterator[DataErr
             mine, theirs = written.signature, other.signature
             if theirs.id not in mine.yields_to and mine.id not in theirs.yields_to:
                 yield written.error(
-                    f'"{theirs.id}" matches this sample too: name it in yields_to of "{mine.id}", or the other way round',
+                    f'"{theirs.id}" matches this sample too: one of the two must name the other in yields_to',
                     *("samples", "match", at),
                 )
 
