@@ -52,12 +52,12 @@ _TEARDOWN = ("nccl.", "torch.", "elastic.", "slurm.", "run.", "launcher.", "ray.
 
 def judge(log: Log, signatures: KnownSignatures) -> tuple[LogVerdict, list[LogVerdict]]:
     """Return the verdict over a log and at most two alternatives."""
-    alone = kernel_alone(log)
+    alone = kernel_alone(log, signatures)
     if alone:
         return alone[0], alone[1:3]
     scene = look(log, signatures)
     candidates = [
-        *kernel_candidates(scene),
+        *kernel_candidates(scene, signatures),
         *direct_errors(scene),
         *ends(scene),
         *fabric(scene),

@@ -11,7 +11,7 @@ from stethoscope.analysis.judge_scene import of_kernel
 from stethoscope.model.finding import Severity
 
 if TYPE_CHECKING:
-    from stethoscope.analysis.judge_scene import Scene
+    from stethoscope.analysis.judge_scene import KnownSignatures, Scene
     from stethoscope.model.logs import Log, LogVerdict
 
 STORM = 3
@@ -19,7 +19,7 @@ STORM = 3
 _SETTLED_ELSEWHERE = {"host_oom", "healthy", "unknown", "scheduler_preemption"}
 
 
-def kernel_alone(log: Log) -> list[LogVerdict]:
+def kernel_alone(log: Log, signatures: KnownSignatures | None = None) -> list[LogVerdict]:
     """Return the verdicts of a log that holds kernel lines and none of a job; none for other logs."""
     if not any(of_kernel(event) for event in log.events):
         return []
@@ -27,10 +27,10 @@ def kernel_alone(log: Log) -> list[LogVerdict]:
         return []
     if all(event.signature.startswith("slurm.") or event.signature.startswith("k8s.") for event in log.events):
         return []
-    return judge_kernel(log)
+    return judge_kernel(log, signatures)
 
 
-def kernel_candidates(scene: Scene) -> list[Candidate]:
+def kernel_candidates(scene: Scene, signatures: KnownSignatures | None = None) -> list[Candidate]:
     """Return what the kernel lines of a mixed log say."""
     events = [
         event for event in scene.log.events if of_kernel(event) and not event.signature.startswith(("slurm.", "k8s."))
@@ -38,7 +38,7 @@ def kernel_candidates(scene: Scene) -> list[Candidate]:
     if not any(event.role in {"cause", "either", "symptom"} for event in events):
         return []
     found = []
-    for verdict in judge_kernel(replace(scene.log, events=events)):
+    for verdict in judge_kernel(replace(scene.log, events=events), signatures):
         if verdict.root_cause in _SETTLED_ELSEWHERE:
             continue
         clues = [c for c in scene.clues if c.signature == verdict.signature] or [

@@ -78,6 +78,11 @@ def read_line(text: str, codes: Codes, *, quoted: bool = False) -> Reading | Non
     return read_sxid(sxid, codes) if sxid is not None else None
 
 
+def reading_of(code: Code) -> Reading:
+    """Return a code without a line as it is by default."""
+    return Reading(code, code.severity, code.role, code.job, code.node, "", fields={code.kind: code.code})
+
+
 def read_xid(line: XidLine, codes: Codes) -> Reading:
     """Return what an Xid line says."""
     code = codes.xid(line.code)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from stethoscope.analysis.kernel_cause import BOOKED, BUS, ECHOES, FABRIC, FIRMWARE, MEMORY, choose, severity_of
 from stethoscope.analysis.kernel_incidents import Incident, Sign
-from stethoscope.analysis.xid import Reading
 from stethoscope.model.logs import Event
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stethoscope.analysis.xid import Reading
     from stethoscope.model.finding import Severity
     from stethoscope.specs.codes import Code, Codes
 
@@ -28,11 +28,6 @@ class Together:
     others: tuple[Code, ...]
     severity: Severity
     says: tuple[str, ...]
-
-
-def reading_of(code: Code) -> Reading:
-    """Return a code without a line as it is by default."""
-    return Reading(code, code.severity, code.role, code.job, code.node, "", fields={code.kind: code.code})
 
 
 def together(readings: Sequence[Reading], codes: Codes) -> Together:

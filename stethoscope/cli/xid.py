@@ -73,8 +73,7 @@ def answer(kind: Kind, words: tuple[str, ...], *, listed: bool, as_json: bool, p
 
 
 def _read(kind: Kind, word: str, codes: Codes) -> list[Reading]:
-    from stethoscope.analysis.xid import read_line
-    from stethoscope.analysis.xid_together import reading_of
+    from stethoscope.analysis.xid import read_line, reading_of
 
     if "Xid" in word and "(" in word:
         lines = [clean(line, _LINE) for line in word.splitlines()]
