@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stethoscope.analysis.judge_case import DIRECT, FAINT, INFERRED, SYMPTOM, Candidate, Note, settle
+from stethoscope.analysis.judge_case import DIRECT, FAINT, INFERRED, SYMPTOM, Candidate, Note, refined, settle
 from stethoscope.analysis.judge_collectives import collectives
 from stethoscope.analysis.judge_ends import ends
 from stethoscope.analysis.judge_generic import alive_after, direct_errors
@@ -93,15 +93,13 @@ def _merged(candidates: list[Candidate]) -> list[Candidate]:
         stronger.clues = sorted({id(c): c for c in [*known.clues, *candidate.clues]}.values(), key=lambda c: c.index)
         stronger.supports += [n for n in weaker.supports if n.fact not in [s.fact for s in stronger.supports]]
         stronger.checks += [c for c in weaker.checks if c not in stronger.checks]
-        if not stronger.culprits:
-            stronger.culprits = weaker.culprits
+        stronger.culprits = refined(stronger.culprits, weaker.culprits)
         merged[candidate.root_cause, candidate.kind] = stronger
     for (cause, kind), candidate in list(merged.items()):
         direct = merged.get((cause, DIRECT))
         if kind != DIRECT and direct is not None:
             direct.weight = min(0.95, direct.weight + 0.03)
-            if not direct.culprits:
-                direct.culprits = candidate.culprits
+            direct.culprits = refined(direct.culprits, candidate.culprits)
             del merged[cause, kind]
     return list(merged.values())
 

@@ -105,9 +105,12 @@ class Candidate:
 def culprits_of(scene: Scene, clues: Iterable[Clue], *, by_host: bool = False) -> list[Culprit]:
     """Return whom these lines are about, in their order: ranks, or hosts when asked for or when there are too many."""
     found: list[Culprit] = []
+    clues = list(clues)
     for clue in clues:
-        rank = None if by_host else clue.rank
+        rank = clue.rank
         host = clue.host or (scene.who.host_of(rank) if rank is not None else None) or scene.who.only_host()
+        if by_host and host and len({c.rank for c in clues if c.host == clue.host}) > 1:
+            rank = None
         culprit = make_culprit(scene, rank, host, clue.event.device)
         same = [c for c in found if (c.rank, c.host) == (culprit.rank, culprit.host)]
         if (rank is not None or host) and not same:
@@ -127,6 +130,22 @@ def make_culprit(scene: Scene, rank: int | None, host: str | None, device: str |
         number = who.device_of(rank)
         device = f"gpu/{number}" if number is not None else None
     return Culprit(rank, host, device, f"{host}/{device}" if host and device else None)
+
+
+def refined(culprits: list[Culprit], others: list[Culprit]) -> list[Culprit]:
+    """Return culprits with what others of the same host or rank know about them filled in."""
+    if not culprits:
+        return others
+    better = []
+    for culprit in culprits:
+        same = [
+            other
+            for other in others
+            if (culprit.rank is None and other.rank is not None and culprit.host in {other.host, None})
+            or (culprit.rank is not None and other.rank == culprit.rank and culprit.host is None)
+        ]
+        better.append(same[0] if len(same) == 1 and len(culprits) == 1 else culprit)
+    return better
 
 
 def first_ones(clues: list[Clue]) -> list[Clue]:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 RANK_LINES = ("nccl.init.start", "nccl.init.complete", "nccl.comm.layout", "tests.rank", "launch.rank", "nccl.comm_end")
 ADDRESS_LINES = ("nccl.boot.using", "nccl.ib.using", "nccl.socket.using")
 USUAL_RANKS_OF_HOST = (1, 2, 4, 8, 16)
+MOST_NODE_LABELS = 16
+"""More labels of `srun -l` than this are tasks for each GPU, unless lines say otherwise."""
+MOST_TASKS = 100_000
 _IP = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
 _SOCKET = re.compile(r"addr=\[([^\]]+)\]:\d+, remote=\[([^\]]+)\]:\d+")
 _LISTED_IP = re.compile(r":(\d{1,3}(?:\.\d{1,3}){3})<")
@@ -256,7 +259,8 @@ def _learn_others(who: Who, log: Log) -> None:
 
 
 def _learn_tasks(who: Who, log: Log, tasks: Mapping[int, Iterable[str]]) -> None:
-    """Tell whether a task of `srun -l` is a rank: lines that carry both agree, or a host has several tasks."""
+    """Tell whether a task of `srun -l` is a rank: lines that carry both agree, a host has several tasks, or there are
+    as many tasks as ranks."""
     agree = [
         event.origin.task == number_of(event.fields, "rank")
         for event in log.events
@@ -264,11 +268,28 @@ def _learn_tasks(who: Who, log: Log, tasks: Mapping[int, Iterable[str]]) -> None
         and event.origin.task is not None
         and number_of(event.fields, "rank") is not None
     ]
-    per_host = Counter(host for hosts in tasks.values() for host in hosts)
-    who.tasks_are_ranks = all(agree) if agree else max(per_host.values(), default=0) > 1
+    hosts_of: dict[int, set[str]] = {task: set(hosts) for task, hosts in tasks.items()}
+    for event in log.events:
+        if event.signature == "slurm.task_exit" and (host := short(text_of(event.fields, "host"))):
+            for task in tasks_in(text_of(event.fields, "task") + text_of(event.fields, "more")):
+                hosts_of.setdefault(task, set()).add(host)
+    per_host = Counter(host for hosts in hosts_of.values() for host in hosts)
+    labels = {o.task for o in [*(e.origin for e in log.events), *(s.origin for s in log.seen)] if o.task is not None}
+    if agree:
+        who.tasks_are_ranks = all(agree)
+    else:
+        labelled = who.world is not None and labels and max(labels) + 1 == who.world > len(per_host)
+        who.tasks_are_ranks = max(per_host.values(), default=0) > 1 or bool(labelled) or len(labels) > MOST_NODE_LABELS
     if who.tasks_are_ranks:
-        for task, hosts in tasks.items():
-            names = list(hosts)
-            if len(names) == 1:
-                who.host_of_rank.setdefault(task, names[0])
-            who.seen.add(task)
+        for task, found in hosts_of.items():
+            if len(found) == 1:
+                who.host_of_rank.setdefault(task, next(iter(found)))
+        who.seen.update(hosts_of, labels)
+
+
+def tasks_in(text: str) -> list[int]:
+    """Return the task numbers of Slurm's list: `11`, `0-7`, `[0-3,8]`."""
+    tasks: list[int] = []
+    for low, high in re.findall(r"(\d+)(?:-(\d+))?", text):
+        tasks += range(int(low), min(int(high or low), int(low) + MOST_TASKS) + 1)
+    return tasks

@@ -59,36 +59,28 @@ def _versions(scene: Scene) -> list[Candidate]:
         notes = [Note(f"NCCL {' and '.join(sorted(said))} in one job", c, c.text("ver")) for c in shown[:2]]
         culprits = [make_culprit(scene, None, host) for host in hosts[:4]]
         return [Candidate("version_mismatch", 0.7, shown, INFERRED, culprits, supports=notes, checks=_version_checks())]
-    spans: dict[str, list[tuple[tuple[int, int], tuple[int, int], Clue]]] = {}
+    worded: dict[str, dict[str, tuple[tuple[int, int], tuple[int, int], Clue]]] = {}
     for signature, pattern, low, high in _FORMS:
         for clue in scene.find(signature):
             if clue.host and re.search(pattern, clue.event.text):
-                spans.setdefault(clue.host, []).append((low, high, clue))
-    ranges = {host: (max(s[0] for s in own), min(s[1] for s in own), own[0][2]) for host, own in spans.items()}
-    for host, versions in scene.versions.items():
-        number = _number(next(iter(versions), ""))
-        if host and number:
-            ranges[host] = (number, number, ranges[host][2] if host in ranges else scene.find("nccl.version")[0])
-    for host, (low, high, clue) in ranges.items():
-        for other, (other_low, other_high, other_clue) in ranges.items():
-            if host < other and (high < other_low or other_high < low):
-                notes = [
-                    Note(f"{host} words this line as another NCCL version than {other} does", clue),
-                    Note(f"{other} words it so", other_clue),
-                ]
-                culprits = [make_culprit(scene, None, name) for name in (host, other)]
-                return [
-                    Candidate(
-                        "version_mismatch",
-                        0.7,
-                        [clue, other_clue],
-                        INFERRED,
-                        culprits,
-                        supports=notes,
-                        checks=_version_checks(),
-                    )
-                ]
+                worded.setdefault(signature, {}).setdefault(clue.host, (low, high, clue))
+    for hosts_of in worded.values():
+        for host, (low, high, clue) in hosts_of.items():
+            for other, (other_low, other_high, other_clue) in hosts_of.items():
+                if host < other and (high < other_low or other_high < low):
+                    return [_worded_apart(scene, (host, clue), (other, other_clue))]
     return []
+
+
+def _worded_apart(scene: Scene, one: tuple[str, Clue], other: tuple[str, Clue]) -> Candidate:
+    """Two hosts that word the same message as different versions do load different libraries."""
+    notes = [
+        Note(f"{one[0]} words this line as another NCCL version than {other[0]} does", one[1]),
+        Note(f"{other[0]} words it so", other[1]),
+    ]
+    culprits = [make_culprit(scene, None, name) for name in (one[0], other[0])]
+    clues = [one[1], other[1]]
+    return Candidate("version_mismatch", 0.7, clues, INFERRED, culprits, supports=notes, checks=_version_checks())
 
 
 def _number(version: str) -> tuple[int, int] | None:

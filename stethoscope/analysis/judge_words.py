@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stethoscope.analysis.judge_case import Candidate
     from stethoscope.model.logs import Culprit
 
+_SOURCE = re.compile(r"^(?:[\w./]+:\d+ (?:\(\w+\) )?)?NCCL (?:WARN|INFO) ")
 TITLES = {
     "wrong_interface": "connections between nodes go over an interface that does not lead there",
     "firewall_or_port_blocked": "the address is right and something on the way drops or refuses the connection",
@@ -94,21 +97,92 @@ CHECKS: dict[str, tuple[str, ...]] = {
     "gpu_hw_fault": ("dmesg -T | grep -i xid on the host; drain, reset, dcgmi diag -r 3",),
     "gpu_fallen_off_bus": ("dmesg for Xid 79 and AER on the host; drain, power-cycle, reseat",),
     "version_mismatch": ("print the versions on every host: NCCL, driver, container image, LD_LIBRARY_PATH",),
+    "wrong_interface": (
+        "ip -br addr and ip route get PEER on both hosts",
+        "NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME: the interface that routes between the nodes",
+    ),
+    "firewall_or_port_blocked": (
+        "nc -zv PEER PORT from the failing side while a listener runs there",
+        "iptables -S, nft list ruleset; cloud: the security group must allow all traffic to itself, in and out",
+    ),
+    "dns_or_hostname": ("getent hosts NAME on each node; /etc/hosts for 127.0.1.1",),
+    "ib_link_fault": (
+        "ibstat and ibdev2netdev on the named host; dmesg for mlx5 link events at that minute",
+        "link_downed and symbol_error of that port and of its switch port; then cable and transceiver",
+    ),
+    "ib_link_down": ("ibstat on the named host; its cable, transceiver and switch port",),
+    "nic_fault": ("dmesg of that host for mlx5 health, firmware and PCIe errors; mstflint -d DEVICE q",),
+    "roce_misconfig": (
+        "NCCL_IB_TC against the lossless class; mlnx_qos and the DSCP map of the switch",
+        "ethtool -S: rx_prio*_pause, rx_discards_phy, out_of_buffer; ib_write_bw many to one",
+    ),
+    "gid_or_pkey_misconfig": (
+        "show_gids on both hosts: the RoCE v2 entry with an IPv4 address; on InfiniBand smpquery pkeys",
+        "NCCL 2.21 and newer choose by themselves: unset NCCL_IB_GID_INDEX",
+    ),
+    "topology_or_affinity": (
+        "nvidia-smi topo -m against the via NET/IB lines of the log",
+        "NCCL_CROSS_NIC=0 on rail-only fabrics; the run without NCCL_TOPO_FILE",
+    ),
+    "pcie_fault": ("lspci -vv: LnkSta against LnkCap of the device; dmesg for AER; reseat, riser, BIOS",),
+    "shm_too_small": (
+        "df -h /dev/shm inside of the container; leftover /dev/shm/nccl-* of dead jobs",
+        "--shm-size=16g, --ipc=host or an emptyDir with medium Memory",
+    ),
+    "resource_limits": ("ulimit -l, -n and -u inside of the job; LimitMEMLOCK and LimitNOFILE of its daemon",),
+    "driver_bug": ("driver version against hosts that work: nvidia-smi; another driver version as a test",),
+    "nccl_bug": (
+        "the same run with another NCCL release (LD_PRELOAD)",
+        "the newest feature off: NCCL_CUMEM_ENABLE=0, NCCL_NVLS_ENABLE=0, NCCL_RUNTIME_CONNECT=0",
+    ),
+    "straggler_or_slow_rank": (
+        "nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE,POWER of that GPU: throttle reasons",
+        "its ECC, NVLink, PCIe and network counters; load of its host",
+    ),
+    "storage_io": ("df -h, df -i and mount on that host; dmesg for nfs, lustre, nvme; caches to a local disk",),
+    "shared_fs_stall": ("state of the file system's servers; the same mount on another host",),
+    "fs_full_or_readonly": ("df -h, df -i and mount on that host; dmesg for the reason of a read-only remount",),
+    "config_env_error": (
+        "the NCCL_* variables, CUDA_VISIBLE_DEVICES, RANK and LOCAL_RANK of each rank",
+        "nvidia-smi -L and /dev/infiniband inside of the container",
+    ),
+    "node_down": ("is the node reachable: BMC, ping, sinfo -R; console and SEL for panic, power, machine check",),
+    "cpu_or_memory_fault": ("mcelog or rasdaemon and the SEL of that host; drain it",),
+    "driver_hung": ("ps for processes in state D; dmesg for hung tasks and Xid; reboot the host",),
     "unknown": ("logs of all ranks and kernel logs of all hosts for the minute before the first error",),
 }
 
 
 def sentence(candidate: Candidate) -> str:
-    """Return the verdict in one plain sentence."""
+    """Return the verdict in one plain sentence: who, what, when, and the line or fact that shows it."""
     said = candidate.summary or TITLES.get(candidate.root_cause, candidate.root_cause.replace("_", " "))
     whom = named(candidate.culprits)
-    line = candidate.first.event.text.strip() if candidate.first is not None else ""
-    text = f"{whom}: {said}" if whom else said
-    if not candidate.summary and candidate.supports and candidate.kind:
+    text = f"{whom}: {said}" if whom else said[:1].upper() + said[1:]
+    if whom.startswith("rank "):
+        text = text[:1].upper() + text[1:]
+    moment = clock(candidate.began())
+    if moment:
+        text += f", {moment}"
+    if candidate.summary:
+        return text
+    if candidate.supports and candidate.kind:
         text += f": {candidate.supports[0].fact}"
-    elif not candidate.summary and line and not candidate.kind:
-        text += f" ({line[:140]})"
-    return text[:1].upper() + text[1:]
+    elif candidate.first is not None and not candidate.kind:
+        text += f" ({quoted(candidate.first.event.text)})"
+    return text
+
+
+def quoted(line: str, limit: int = 140) -> str:
+    """Return a line as a sentence quotes it: without its place in NCCL's source, at most `limit` characters."""
+    line = _SOURCE.sub("", line.strip())
+    return line if len(line) <= limit else line[: limit - 3].rstrip() + "..."
+
+
+def clock(at: float | None) -> str:
+    """Return a moment as a sentence says it, empty when it is unknown."""
+    if at is None:
+        return ""
+    return "at " + datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S UTC")
 
 
 def named(culprits: list[Culprit]) -> str:
