@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from stethoscope.specs.signature import ANY
 from stethoscope.specs.signature_file import SampleSpec
 
 if TYPE_CHECKING:
@@ -15,9 +16,10 @@ if TYPE_CHECKING:
     from stethoscope.specs.signature_file import Written
 
 LONG_WORD = 11
-"""A single word of plain letters that is shorter than this is too common to be an anchor."""
+"""A single word in lower case that is shorter than this is too common to be an anchor of what can alarm: such anchors
+are looked for to the end, those of mere evidence only until they have been found often."""
 
-_WORD = re.compile(r"[A-Z]?[a-z]+")
+_WORD = re.compile(r"[a-z]+")
 
 
 def check_signatures(written: Sequence[Written]) -> list[DataError]:
@@ -34,7 +36,7 @@ def samples_of(written: Written) -> int:
 def _check(written: Written) -> Iterator[DataError]:
     signature, samples = written.signature, written.spec.samples
     for at, anchor in enumerate(written.spec.anchors):
-        if len(anchor) < LONG_WORD and _WORD.fullmatch(anchor):
+        if signature.alarms and len(anchor) < LONG_WORD and _WORD.fullmatch(anchor):
             yield written.error(f'the anchor "{anchor}" is a common word: take more of the line', "anchors", at)
     if not samples.match:
         yield written.error("it needs a sample that matches", "samples")
@@ -75,11 +77,20 @@ def _check_others(written: Written, all_: Sequence[Written]) -> Iterator[DataErr
             if other is written or not _applies(other.signature, raw, text):
                 continue
             mine, theirs = written.signature, other.signature
-            if theirs.id not in mine.yields_to and mine.id not in theirs.yields_to:
+            if theirs.id in written.spec.beside or mine.id in other.spec.beside:
+                continue
+            if _is_said_twice(mine, theirs):
                 yield written.error(
                     f'"{theirs.id}" matches this sample too: one of the two must name the other in yields_to',
                     *("samples", "match", at),
                 )
+
+
+def _is_said_twice(a: Signature, b: Signature) -> bool:
+    if a.yields(b) or b.yields(a):
+        return False
+    # What yields to everything that can alarm may stand beside mere evidence.
+    return not ((ANY in a.yields_to and not b.alarms) or (ANY in b.yields_to and not a.alarms))
 
 
 def _applies(signature: Signature, raw: bytes, text: str) -> bool:

@@ -23,12 +23,17 @@ if TYPE_CHECKING:
 PATTERN = "signatures/*.yaml"
 """Where signatures stand in a playbook directory."""
 
+ANY = "*"
+"""In `yields_to`: every signature that can alarm and says no such thing of itself."""
+
 Blame = Literal["reporter", "named", "peer", "nobody"]
 """Whom a line accuses: who prints it, whom its fields name, the other end that they name, or nobody."""
 
 _READERS = ("stethoscope.specs.signature", "stethoscope.specs.signature_file")
 _HEX = frozenset({"busid", "src_dev", "dst_dev", "hash", "guid", "addr", "comm", "syndrome", "version"})
 """Groups that may look like whole numbers and are none."""
+_PADDED = frozenset({"rank", "local_rank", "peer_rank", "dev", "gpu"})
+"""Groups that are whole numbers with zeros before them too: `rank 02`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,7 @@ class Signature:
     fold_by: tuple[str, ...] = ()
     """Groups that keep two of its lines apart."""
     yields_to: tuple[str, ...] = ()
-    """Ids that count instead when they match the same line."""
+    """Ids that count instead when they match the same line, or ANY."""
     culprit: Names = field(default_factory=Names)
     variants: tuple[Variant, ...] = ()
     example: str = ""
@@ -90,6 +95,17 @@ class Signature:
     def family(self) -> str:
         """Return the first word of its id."""
         return self.id.partition(".")[0]
+
+    @property
+    def alarms(self) -> bool:
+        """Whether it can be a cause or a symptom; the rest is evidence."""
+        return self.role not in ("context", "benign")
+
+    def yields(self, other: Signature) -> bool:
+        """Return whether `other` counts instead where both match one line."""
+        if other.id in self.yields_to:
+            return True
+        return ANY in self.yields_to and other.alarms and ANY not in other.yields_to
 
     def search(self, text: str) -> re.Match[str] | None:
         """Return the match of the first pattern that is in `text`, a line without its prefixes."""
@@ -134,8 +150,7 @@ class Signatures:
         found = [(signature, match) for signature in candidates if (match := signature.search(text))]
         if len(found) < 2:
             return found
-        ids = {signature.id for signature, _ in found}
-        return [(signature, match) for signature, match in found if not ids.intersection(signature.yields_to)]
+        return [pair for pair in found if not any(pair[0].yields(other) for other, _ in found)]
 
 
 def load_signatures(*directories: Path) -> Signatures:
@@ -165,7 +180,9 @@ def _compile(pattern: str) -> re.Pattern[str]:
 
 def _is_number(name: str, value: str) -> bool:
     digits = value.removeprefix("-")
-    return digits.isdecimal() and len(digits) < 19 and (value == "0" or digits[0] != "0") and name not in _HEX
+    if not digits.isdecimal() or len(digits) > 18 or name in _HEX:
+        return False
+    return value == "0" or digits[0] != "0" or name in _PADDED
 
 
 def _pack(signature: Signature) -> list[Any]:

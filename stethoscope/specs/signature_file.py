@@ -12,7 +12,7 @@ from stethoscope.errors import DataError, did_you_mean
 from stethoscope.model.finding import Severity
 from stethoscope.specs.load import Loaded, SeveralDataError, Spec, convert, load
 from stethoscope.specs.root_cause import load_root_causes
-from stethoscope.specs.signature import Blame, Names, Signature, Variant
+from stethoscope.specs.signature import ANY, Blame, Names, Signature, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -88,6 +88,8 @@ class SignatureSpec(Spec, frozen=True):
     fold_into: list[str] = msgspec.field(default_factory=list)
     fold_by: list[str] = msgspec.field(default_factory=list)
     yields_to: list[str] = msgspec.field(default_factory=list)
+    beside: list[str] = msgspec.field(default_factory=list)
+    """Ids that say something else about the same line, so that both count: for `lint` only."""
     culprit: NamesSpec | None = None
     variants: list[VariantSpec] = msgspec.field(default_factory=list)
 
@@ -231,7 +233,11 @@ def _check_groups(written: Written, groups: set[str]) -> Iterator[DataError]:
 
 
 def _check_ids(written: Written, known: Iterable[str]) -> Iterator[DataError]:
-    for key, ids in (("fold_into", written.spec.fold_into), ("yields_to", written.spec.yields_to)):
+    for key, ids in (
+        ("fold_into", written.spec.fold_into),
+        ("yields_to", written.spec.yields_to),
+        ("beside", written.spec.beside),
+    ):
         for at, name in enumerate(ids):
-            if name not in known and not _CODE.fullmatch(name):
+            if name not in known and not _CODE.fullmatch(name) and (key, name) != ("yields_to", ANY):
                 yield written.error(f'unknown signature "{name}"{did_you_mean(name, known)}', key, at)
