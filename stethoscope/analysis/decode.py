@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
     from stethoscope.specs.signature import Signature, Signatures
 
-_ENOUGH = 20_000
-"""How often something that means no harm is taken down, before it is looked for no more."""
+_ENOUGH = 4000
+_OFTEN = 0.03
+"""What means no harm, was said so often, and is in such a share of all lines, is looked for no more: it would only cost
+time."""
 
 
 class Scanner:
@@ -40,19 +42,23 @@ class Scanner:
         self._anchors: list[bytes] = []
         self._by_anchor: list[tuple[Signature, ...]] = []
         self._automaton: ahocorasick_rs.BytesAhoCorasick | None = None
+        self._fast: ahocorasick_rs.BytesAhoCorasick | None = None
         self._said: dict[str, int] = {}
-        self._silenced: set[str] = set()
+        self._quiet: set[str] = set()
+        self._is_stale = True
+        self._lines = 0
+        """Lines of the files before the present one."""
         self._files: list[FileScan] = []
         self._live: dict[str, FileScan] = {}
         self._store = EventStore()
         self._seen: dict[tuple[object, ...], Seen] = {}
         self.matched = 0
-        self._arm()
 
     def file(
         self, name: str, *, size: int = 0, modified_at: float | None = None, origin: Origin | None = None
     ) -> FileScan:
         """Begin a file: feed what it holds to what is returned, then end it."""
+        self._lines = sum(scan.file.lines for scan in self._files)
         scan = FileScan(
             self,
             LogFile(name=name, size=size, modified_at=modified_at),
@@ -81,6 +87,8 @@ class Scanner:
 
     def finish(self) -> Log:
         """Return what was found so far; more may be fed and asked for again."""
+        for scan in self._files:
+            scan.note()
         files = [scan.file for scan in self._files]
         return Log(
             files=files,
@@ -93,8 +101,17 @@ class Scanner:
 
     def hits(self, data: bytes) -> list[tuple[int, int, int]]:
         """Return (number of the anchor, start, end) of every anchor in `data`, in the order of their ends."""
+        if self._is_stale:
+            self._arm()
         assert self._automaton is not None
         return self._automaton.find_matches_as_indexes(data, overlapping=True)
+
+    def rough_hits(self, data: bytes) -> list[tuple[int, int, int]]:
+        """Return hits of which no two overlap: enough to tell which lines have any, and faster."""
+        if self._is_stale or self._fast is None:
+            self._arm(is_fast=True)
+        assert self._fast is not None
+        return self._fast.find_matches_as_indexes(data)
 
     def anchor(self, number: int) -> bytes:
         """Return an anchor by its number."""
@@ -132,7 +149,10 @@ class Scanner:
             if not group:
                 has_code = True
             for signature in group:
-                candidates[signature.id] = signature
+                if signature.id not in self._quiet:
+                    candidates[signature.id] = signature
+        if not candidates and not has_code:
+            return
         for piece in pieces(peeled, scan.state):
             text = piece.text
             if is_typed(text):
@@ -175,19 +195,31 @@ class Scanner:
         )
         if variant.role in ("context", "benign"):
             count = self._said[signature.id] = self._said.get(signature.id, 0) + 1
-            if count == _ENOUGH:
-                # What is said so often is in every line of a healthy log; the rest of it would only cost time.
-                self._silenced.add(signature.id)
-                self._arm()
+            if count >= _ENOUGH and count >= _OFTEN * (self._lines + line):
+                self._quiet.add(signature.id)
+                self._is_stale = True
 
-    def _arm(self) -> None:
+    def is_quiet(self, anchors: Iterable[int]) -> bool:
+        """Tell whether nothing that these anchors stand for is looked for any more."""
+        return bool(self._quiet) and all(
+            group and all(signature.id in self._quiet for signature in group)
+            for group in map(self._by_anchor.__getitem__, anchors)
+        )
+
+    def _arm(self, *, is_fast: bool = False) -> None:
+        """Build what finds the anchors; between two blocks only, because their numbers change."""
         from ahocorasick_rs import BytesAhoCorasick, Implementation
 
-        self._anchors = list(CODE_ANCHORS)
-        self._by_anchor = [()] * len(CODE_ANCHORS)
-        for anchor, group in self._signatures.anchors.items():
-            left = tuple(signature for signature in group if signature.id not in self._silenced)
-            if left:
-                self._anchors.append(anchor)
-                self._by_anchor.append(left)
-        self._automaton = BytesAhoCorasick(self._anchors, implementation=Implementation.ContiguousNFA)
+        if self._is_stale:
+            self._anchors = list(CODE_ANCHORS)
+            self._by_anchor = [()] * len(CODE_ANCHORS)
+            for anchor, group in self._signatures.anchors.items():
+                left = tuple(signature for signature in group if signature.id not in self._quiet)
+                if left:
+                    self._anchors.append(anchor)
+                    self._by_anchor.append(left)
+            self._automaton = BytesAhoCorasick(self._anchors, implementation=Implementation.ContiguousNFA)
+            self._is_stale, self._fast = False, None
+        if is_fast and self._fast is None:
+            # Twice as fast and five times as long to build.
+            self._fast = BytesAhoCorasick(self._anchors, implementation=Implementation.DFA)

@@ -66,6 +66,12 @@ class FileScan:
             self._scan_inner(list(self._unwrapper.rest()))
         self._rest, self._overlap = b"", 0
         self.file.trouble = trouble or self.file.trouble
+        self.note()
+
+    def note(self) -> None:
+        """Bring up to date what is known of the file."""
+        state, file = self.state, self.file
+        file.first_at, file.last_at, file.kernel_lines = state.first_at, state.last_at, state.kernel_lines
 
     def _scan(self, data: bytes) -> None:
         if self._unwrapper is None and (not self.file.lines or data[:1] == b"{"):
@@ -76,15 +82,15 @@ class FileScan:
             return
         scanner, first = self._scanner, self.file.lines + 1
         self._peeled_to = 0
-        hits = scanner.hits(data)
-        if self._overlap:
-            hits = [hit for hit in hits if hit[2] > self._overlap]
         if self._is_small:
+            hits = [hit for hit in scanner.hits(data) if hit[2] > self._overlap]
             for line in all_lines(data, hits, first):
                 self._line(line, look=True)
-        elif hits:
-            for line in hit_lines(data, hits, first):
-                self._line(line, look=False, above=data)
+        elif rough := [hit for hit in scanner.rough_hits(data) if hit[2] > self._overlap]:
+            for line in hit_lines(data, rough, first):
+                if not scanner.is_quiet(line.anchors):
+                    anchors = [number for number, _, _ in scanner.hits(line.raw)]
+                    self._line(line._replace(anchors=anchors), look=False, above=data)
         self.file.lines += data.count(b"\n")
 
     def _look_inside(self, data: bytes) -> None:

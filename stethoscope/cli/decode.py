@@ -12,28 +12,70 @@ from stethoscope.cli.playbooks import playbooks_option
 from stethoscope.errors import EXIT_HEALTHY, EXIT_PLANNED, EXIT_URGENT, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import tzinfo
+
     from stethoscope.model.logs import LogVerdict
+    from stethoscope.session.decode import Decoded, Wanted
+
+_TIME_HELP = "02:14 (the last one), 2026-03-14T02:14:07Z, or 2h before the newest line."
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("files", nargs=-1, metavar="[FILE]...")
+@click.argument("files", nargs=-1, metavar="[FILE|DIR|'PATTERN'|-]...", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document (stethoscope.decode/1).")
+@click.option("--all", "every", is_flag=True, help="Show every event instead of each kind once.")
+@click.option("-f", "--follow", is_flag=True, help="Go on with what is added; a new answer when the verdict changes.")
+@click.option("--since", metavar="TIME", help=f"Judge only what is from then on: {_TIME_HELP}")
+@click.option("--until", metavar="TIME", help="Judge only what is up to then.")
+@click.option("--node", metavar="SET", help="Judge only lines of these hosts, such as 'gpu-[001-004]'.")
+@click.option("--tz", metavar="ZONE", help="Zone of stamps and options that name none: Europe/Berlin. [UTC]")
+@click.option("--ascii", "ascii_only", is_flag=True, help="Print ASCII signs alone.")
 @playbooks_option
-def command(files: tuple[str, ...], as_json: bool, playbooks: tuple[str, ...]) -> int:
-    """Read logs and say what happened first."""
+def command(
+    files: tuple[str, ...],
+    as_json: bool,
+    every: bool,
+    follow: bool,
+    since: str | None,
+    until: str | None,
+    node: str | None,
+    tz: str | None,
+    ascii_only: bool,
+    playbooks: tuple[str, ...],
+) -> int:
+    """Read logs, plain or compressed (gzip, zstd, xz, bzip2), and say what happened first.
+
+    Exit status: 0 nothing is wrong, 1 P2, 2 P0 or P1, 65 nothing could be read.
+    """
+    if not files and sys.stdin.isatty():
+        raise UsageError("name a log, a directory or a pattern, or pipe one in: dmesg | stethoscope decode")
+    names = list(files) or ["-"]
+    zone = _zone(tz)
+    wanted = _wanted(since, until, node, zone)
+
+    def show(decoded: Decoded) -> None:
+        _show(decoded, as_json=as_json, every=every, ascii_only=ascii_only)
+
+    directories = directories_of(playbooks)
     from stethoscope.clock import SystemClock
+
+    if follow:
+        from stethoscope.cli.decode_follow import follow_logs
+        from stethoscope.session.decode_follow import Followed
+
+        followed = Followed(names, *directories, clock=SystemClock(), zone=zone, wanted=wanted)
+        return follow_logs(followed, show, ascii_only=ascii_only, is_quiet=as_json, exit_code=exit_code)
     from stethoscope.session.decode import decode
 
-    names = list(files) or ["-"]
-    if not files and sys.stdin.isatty():
-        raise UsageError("name a log file, or pipe one in: dmesg | stethoscope decode")
-    decoded = decode(names, *directories_of(playbooks), clock=SystemClock())
-    if as_json:
-        import msgspec
-
-        from stethoscope.cli.decode_json import decoded_json
-
-        click.echo(msgspec.json.encode(decoded_json(decoded)).decode())
+    clock = SystemClock()
+    progress = _Progress(clock.monotonic) if sys.stderr.isatty() else None
+    try:
+        decoded = decode(names, *directories, clock=clock, zone=zone, wanted=wanted, progress=progress)
+    finally:
+        if progress is not None:
+            progress.end()
+    show(decoded)
     return exit_code(decoded.verdict)
 
 
@@ -44,3 +86,77 @@ def exit_code(verdict: LogVerdict) -> int:
     if verdict.severity in (Severity.P0, Severity.P1):
         return EXIT_URGENT
     return EXIT_PLANNED if verdict.severity is Severity.P2 else EXIT_HEALTHY
+
+
+class _Progress:
+    """A line on standard error while long work goes on."""
+
+    LATE_S = 1.0
+    EVERY_S = 0.2
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._started = monotonic()
+        self._next = self._started + self.LATE_S
+        self._is_shown = False
+
+    def __call__(self, taken: int, total: int) -> None:
+        now = self._monotonic()
+        if now < self._next:
+            return
+        from stethoscope.ui.present.decoded_read import bytes_text
+
+        self._next, self._is_shown = now + self.EVERY_S, True
+        speed = f"{bytes_text(int(taken / (now - self._started)))}/s"
+        share = ""
+        if total:
+            share = f" of {bytes_text(total)}, {min(taken / total, 1.0):.0%}"
+        click.echo(f"\r\x1b[Kreading {bytes_text(taken)}{share}, {speed}", err=True, nl=False)
+
+    def end(self) -> None:
+        if self._is_shown:
+            click.echo("\r\x1b[K", err=True, nl=False)
+
+
+def _show(decoded: Decoded, *, as_json: bool, every: bool, ascii_only: bool) -> None:
+    if as_json:
+        import msgspec
+
+        from stethoscope.cli.decode_json import decoded_json
+
+        click.echo(msgspec.json.encode(decoded_json(decoded)).decode())
+        return
+    from stethoscope.cli.paint import print_rows
+    from stethoscope.ui.present.decoded import answer_rows
+
+    print_rows(
+        lambda glyphs, cells, is_terminal: answer_rows(decoded, glyphs, cells, every=every, is_cut=is_terminal),
+        ascii_only=ascii_only,
+    )
+
+
+def _wanted(since: str | None, until: str | None, node: str | None, zone: tzinfo | None) -> Wanted | None:
+    if since is None and until is None and node is None:
+        return None
+    from stethoscope.clock import SystemClock
+    from stethoscope.model import ids
+    from stethoscope.session.decode import Wanted
+
+    wanted = Wanted(since, until, zone, frozenset() if node is None else frozenset(ids.expand(node)))
+    for name, text in (("--since", since), ("--until", until)):
+        try:
+            wanted.moment(text, SystemClock().wall())
+        except ValueError as error:
+            raise UsageError(f"{name}: {error}") from None
+    return wanted
+
+
+def _zone(name: str | None) -> tzinfo | None:
+    if name is None:
+        return None
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise UsageError(f'--tz: no zone is called "{name}"; write Europe/Berlin, America/Los_Angeles, UTC') from None

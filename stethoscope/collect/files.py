@@ -138,7 +138,7 @@ class LogReader:
 
     def _decompressed(self, descriptor: int) -> Iterator[bytes]:
         head = self._read(descriptor, _RAW)
-        kind = _kind(head)
+        kind = compression(head)
         if kind == "":
             yield head
             while data := self._read(descriptor, BLOCK):
@@ -225,7 +225,8 @@ def _open(source: LogSource) -> Any:
 _MAGIC_OF = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd", "xz": b"\xfd7zXZ\x00", "bzip2": b"BZh"}
 
 
-def _kind(head: bytes) -> str:
+def compression(head: bytes) -> str:
+    """Return how a file that begins with `head` is compressed, "" for not at all."""
     return next((kind for kind, magic in _MAGIC_OF.items() if head.startswith(magic)), "")
 
 

@@ -86,6 +86,11 @@ class LogFile:
     modified_at: float | None = None
     trouble: str = ""
     """Why it could not be read to its end, in words."""
+    first_at: float | None = None
+    last_at: float | None = None
+    """Earliest and latest stamp of the lines that were looked at, wall seconds."""
+    kernel_lines: int = 0
+    """How many of the lines that were looked at the kernel printed."""
 
 
 @dataclass(slots=True)

@@ -35,6 +35,7 @@ _CONTINUES = re.compile(
 )
 _TRACEBACK = "Traceback (most recent call last)"
 _ERROR_LINE = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Failure|Timeout)\b|[A-Za-z_][\w.]*: ")
+_KERNEL = ("NVRM: ", "nvidia-nvswitch")
 _BOOT = re.compile(r"-- (?:Boot|Reboot)\b|Linux version \d")
 
 
@@ -87,6 +88,10 @@ class PeelState:
         self.hosts: set[str] = {self.origin.host} if self.origin.host else set()
         self.at: float | None = None
         """Wall seconds of the last line with a stamp."""
+        self.first_at: float | None = None
+        self.last_at: float | None = None
+        """Earliest and latest stamp of all lines."""
+        self.kernel_lines = 0
         self.relative_at: float | None = None
         self._carried: dict[str, _Carried] = {}
         self._last = _Carried(self.origin)
@@ -129,6 +134,12 @@ class PeelState:
                 uptime_s = carried.uptime_s
         else:
             self.at = at
+            if self.last_at is None or at > self.last_at:
+                self.last_at = at
+            if self.first_at is None or at < self.first_at:
+                self.first_at = at
+        if said.is_kernel or text.startswith(_KERNEL):
+            self.kernel_lines += 1
         if text or is_own:
             self._remember(key, origin, at, uptime_s, text)
         return Peeled(text, at, near, uptime_s, origin, key, is_own or continues)

@@ -34,8 +34,8 @@ class Said:
     """What the prefixes of one line say."""
 
     __slots__ = (
-        "dev", "host", "is_more", "is_named", "key", "local_rank", "pid", "pod", "rank", "state", "task", "tid",
-        "uptime_s", "walls", "wants_ident",
+        "dev", "host", "is_kernel", "is_more", "is_named", "key", "local_rank", "pid", "pod", "rank", "state", "task",
+        "tid", "uptime_s", "walls", "wants_ident",
     )  # fmt: skip
 
     def __init__(self, state: PeelState) -> None:
@@ -53,6 +53,7 @@ class Said:
         self.key = ""
         self.is_named = False
         self.is_more = False
+        self.is_kernel = False
         self.wants_ident = False
 
     def identity(self) -> tuple[object, ...]:
@@ -102,6 +103,7 @@ class Said:
             self.name(f"{outer.pod or outer.host}:{outer.pid or 0}")
         if outer.host:
             self.is_named = True
+        self.is_kernel = outer.uptime_s is not None
 
     def name(self, key: str) -> None:
         """Say who the writer is; the outermost name is the one that all its lines carry."""
@@ -120,6 +122,7 @@ class Said:
         if match is None:
             return text
         if match["kernel"]:
+            self.is_kernel = True
             self.host = self.host or match["host"]
             self.is_named = True
             return text[match.end() :]
@@ -195,11 +198,13 @@ class Said:
         return True
 
     def take_uptime(self, match: re.Match[str]) -> bool:
+        self.is_kernel = True
         self.uptime_s = float(match["u_up"])
         self.wants_ident = True
         return True
 
     def take_kmsg(self, match: re.Match[str]) -> bool:
+        self.is_kernel = True
         self.uptime_s = int(match["k_up"]) / 1e6
         return True
 
@@ -270,6 +275,7 @@ class Said:
         return True
 
     def take_talos(self, match: re.Match[str]) -> bool:
+        self.is_kernel = True
         self.host, self.is_named = match["t_host"], True
         return True
 
@@ -283,6 +289,10 @@ class Said:
 
     def take_more(self, match: re.Match[str]) -> bool:
         self.is_more = not self.walls and self.uptime_s is None
+        return True
+
+    def take_kernel(self, match: re.Match[str]) -> bool:
+        self.is_kernel = True
         return True
 
     def take_nothing(self, match: re.Match[str]) -> bool:
@@ -300,10 +310,11 @@ TAKE: dict[str, Callable[[Said, re.Match[str]], bool]] = {
     for name in (
         "iso", "cri", "bsd", "full", "ctime", "dated", "slash", "vllm", "relative", "delta", "uptime", "kmsg", "syslog",
         "glog", "glog_py", "nccl", "rank", "mpi", "role", "srun", "pod", "pdsh", "talos", "ray", "more",
+        "kernel",
     )
 }  # fmt: skip
 TAKE.update(
     submitit=Said.take_iso,
     container=Said.take_pod,
-    **dict.fromkeys(("counter", "level", "tid", "decode", "kernel", "priority", "quote", "padded"), Said.take_nothing),
+    **dict.fromkeys(("counter", "level", "tid", "decode", "priority", "quote", "padded"), Said.take_nothing),
 )

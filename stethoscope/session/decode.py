@@ -6,10 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stethoscope.analysis.decode import Scanner
+from stethoscope.analysis.judge import judge
 from stethoscope.collect.files import LogReader, find_logs
 from stethoscope.errors import DataError
 from stethoscope.model.finding import Severity
-from stethoscope.model.logs import Log, LogVerdict
+from stethoscope.model.logs import LogVerdict
+from stethoscope.specs.moment import moment_of
 from stethoscope.specs.signature import load_signatures
 
 if TYPE_CHECKING:
@@ -18,7 +20,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stethoscope.clock import Clock
+    from stethoscope.model.logs import Log
     from stethoscope.specs.signature import Signatures
+
+
+_NOTHING = LogVerdict("unknown", 0.0, Severity.NONE, "There is nothing to read: not one line.")
 
 
 @dataclass(slots=True)
@@ -29,15 +35,25 @@ class Decoded:
     verdict: LogVerdict
     alternatives: Sequence[LogVerdict]
     signatures: Signatures
+    limits: str = ""
+    """Which part of the logs alone was judged, in words; empty for all of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which events count: of a span of time (wall seconds) and of some hosts; without a limit all."""
+    """Which events count: of a span of time and of some hosts; without a limit all."""
 
-    since: float | None = None
-    until: float | None = None
+    since: str | None = None
+    until: str | None = None
+    """As options write them (specs.moment); spans and times of day are before the newest line."""
+    zone: tzinfo | None = None
     nodes: frozenset[str] = field(default_factory=frozenset)
+
+    def moment(self, text: str | None, newest: float) -> float | None:
+        """Return the wall seconds that an option means."""
+        if text is None:
+            return None
+        return moment_of(text, newest) if self.zone is None else moment_of(text, newest, self.zone)
 
 
 def decode(
@@ -60,51 +76,58 @@ def decode(
     taken, refused = 0, []
     for source in sources:
         reader = LogReader(source)
-        scan = None
+        scan = scanner.file(source.name, size=source.size, modified_at=source.modified_at)
         for block in reader.blocks():
-            scan = scan or scanner.file(source.name, size=source.size, modified_at=source.modified_at)
             scan.feed(block)
             if progress is not None:
                 progress(taken + reader.raw_bytes, total)
         taken += reader.raw_bytes
-        if scan is None and reader.trouble:
+        if not scan.taken and reader.trouble:
             refused.append((source, reader.trouble))
-        scan = scan or scanner.file(source.name, size=source.size, modified_at=source.modified_at)
         scan.end(reader.trouble)
     if refused and len(refused) == len(sources):
         source, trouble = refused[0]
         raise DataError(trouble, where=source.name)
-    return judged(scanner, signatures, wanted, seconds=clock.monotonic() - started)
+    return judged(scanner, signatures, wanted, now=clock.wall(), seconds=clock.monotonic() - started)
 
 
-def judged(scanner: Scanner, signatures: Signatures, wanted: Wanted | None, *, seconds: float) -> Decoded:
-    """Return the verdict over what `scanner` has found so far."""
-    log = scanner.finish()
-    if wanted is not None:
-        log = chosen(log, wanted)
+def judged(scanner: Scanner, signatures: Signatures, wanted: Wanted | None, *, now: float, seconds: float) -> Decoded:
+    """Return the verdict over what `scanner` has found so far; `now` is the newest moment where no line has a time."""
+    log, limits = scanner.finish(), ""
     log.seconds = seconds
-    try:
-        from stethoscope.analysis.judge import judge
-    except ImportError:
-        reason = "there is no judge yet"
-        return Decoded(log, LogVerdict("unknown", 0.0, Severity.INFO, reason), [], signatures)
+    if wanted is not None:
+        every = len(log.events)
+        newest = max((file.last_at for file in log.files if file.last_at is not None), default=now)
+        log, limits = chosen(log, wanted, newest)
+        limits = f"{limits}: {len(log.events):,} of {every:,} events" if limits else ""
+    if not log.lines:
+        return Decoded(log, _NOTHING, [], signatures, limits)
     verdict, alternatives = judge(log, signatures)
-    return Decoded(log, verdict, alternatives, signatures)
+    return Decoded(log, verdict, alternatives, signatures, limits)
 
 
-def chosen(log: Log, wanted: Wanted) -> Log:
-    """Return the log with the events that are wanted; one without a time, or without a host, stays."""
+def chosen(log: Log, wanted: Wanted, newest: float) -> tuple[Log, str]:
+    """Return the log with the events that are wanted, and what these are in words; one without a time, or without a
+    host, stays."""
+    from stethoscope.clock import iso
+
+    since, until = wanted.moment(wanted.since, newest), wanted.moment(wanted.until, newest)
+    nodes = wanted.nodes
 
     def fits(at: float | None, last_at: float | None, host: str | None) -> bool:
-        if at is not None and wanted.until is not None and at > wanted.until:
+        if at is not None and until is not None and at > until:
             return False
         last = last_at if last_at is not None else at
-        if last is not None and wanted.since is not None and last < wanted.since:
+        if last is not None and since is not None and last < since:
             return False
-        return not wanted.nodes or host is None or host in wanted.nodes or host.partition(".")[0] in wanted.nodes
+        return not nodes or host is None or host in nodes or host.partition(".")[0] in nodes
 
-    return replace(
+    parts = [f"since {iso(since)}"] if since is not None else []
+    parts += [f"until {iso(until)}"] if until is not None else []
+    parts += [f"of {', '.join(sorted(nodes))}"] if nodes else []
+    found = replace(
         log,
         events=[event for event in log.events if fits(event.at, event.last_at, event.origin.host)],
         seen=[seen for seen in log.seen if fits(seen.first_at, seen.last_at, seen.origin.host)],
     )
+    return found, " ".join(parts)
