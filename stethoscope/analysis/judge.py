@@ -19,7 +19,7 @@ from stethoscope.analysis.judge_kernel_part import kernel_alone, kernel_candidat
 from stethoscope.analysis.judge_pace import slow
 from stethoscope.analysis.judge_peers import fabric
 from stethoscope.analysis.judge_scene import FINISHED, Scene, look
-from stethoscope.analysis.judge_setup import set_up
+from stethoscope.analysis.judge_setup import set_up, tests_without_result
 from stethoscope.analysis.judge_sockets import network
 from stethoscope.analysis.judge_store import rendezvous
 from stethoscope.analysis.judge_words import next_checks, sentence
@@ -56,6 +56,8 @@ def judge(log: Log, signatures: KnownSignatures) -> tuple[LogVerdict, list[LogVe
     if alone:
         return alone[0], alone[1:3]
     scene = look(log, signatures)
+    if alone is not None:
+        return _healthy(scene), []
     candidates = [
         *kernel_candidates(scene, signatures),
         *direct_errors(scene),
@@ -107,6 +109,8 @@ def _merged(candidates: list[Candidate]) -> list[Candidate]:
 def _failed(scene: Scene) -> bool:
     """Tell whether anything in the log went wrong that did not heal and is not the noise of a normal end."""
     ended = scene.find(*FINISHED)
+    if tests_without_result(scene):
+        return True
     for clue in scene.clues:
         if clue.role not in {"cause", "either", "symptom"}:
             continue
@@ -176,7 +180,7 @@ def _verdict(scene: Scene, winner: Candidate, others: list[Candidate], *, ceilin
     known = {id(n.clue) for n in notes if n.clue is not None}
     notes += [Note("another line of it", c) for c in winner.clues[1:] if id(c) not in known]
     consequences = [o for o in others if o.explained_by is winner]
-    rivals = [o for o in others if o.explained_by is None]
+    rivals = [o for o in others if o.explained_by is None and o.root_cause != "unknown"]
     contradicts = [*winner.contradicts, *[Note(f"it could also be {o.root_cause}", o.first) for o in rivals if o.first]]
     notes += [Note(f"explains what looks like {o.root_cause}", o.first) for o in consequences if o.first]
     return LogVerdict(

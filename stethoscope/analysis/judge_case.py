@@ -53,6 +53,7 @@ _EXPLAINS: dict[str, set[str]] = {
     "config_env_error": {"collective_mismatch_desync", "cuda_app_bug", "wrong_interface"},
     "data_loading": {"cuda_app_bug"},
 }
+_EXPLAINS_NOTHING = {"unknown", "healthy", "peer_process_died"}
 _ENDS_EVERYTHING = {"scheduler_preemption", "node_down"}
 
 
@@ -170,7 +171,7 @@ def settle(candidates: list[Candidate]) -> list[Candidate]:
 
 def explains(cause: Candidate, effect: Candidate) -> bool:
     """Tell whether one candidate can be the reason of another one and is not later than it."""
-    if cause.kind > effect.kind or cause.weight < FAINT:
+    if cause.kind > effect.kind or cause.weight < FAINT or cause.root_cause in _EXPLAINS_NOTHING:
         return False
     if cause.kind == effect.kind and explains_class(effect.root_cause, cause.root_cause) and not earlier(cause, effect):
         return False
@@ -214,6 +215,8 @@ def earlier(one: Candidate, other: Candidate) -> bool:
 def _order(candidate: Candidate) -> tuple[int, int, int, float]:
     """Order: unexplained first, then by how it was found, then the earliest of those that prove themselves."""
     index = candidate.first.index if candidate.first is not None else 1_000_000_000
+    if candidate.root_cause == "unknown":  # says only who waits: who is known to have left says more
+        return (int(candidate.explained_by is not None), SYMPTOM, 1_000_000_000, -candidate.weight)
     if candidate.weight >= STRONG:
         return (int(candidate.explained_by is not None), candidate.kind, index, -candidate.weight)
     weak = candidate.weight < FAINT

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stethoscope.analysis.judge_case import DIRECT, INFERRED, Candidate, Note, culprits_of, make_culprit
+from stethoscope.analysis.judge_generic import alive_after
 from stethoscope.analysis.judge_peers import settings_differ
+from stethoscope.analysis.judge_scene import before
 from stethoscope.analysis.judge_waiting import reason_of
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 START_UP = 10
 """Up to this number in the sequence a wait belongs to the start of the job."""
 FEW = 4
+MOST_GROUPS = 64
 UNSAID = "?"
 """Operation of a rank that says only how far it came."""
 _GROUP = re.compile(r"\[PG (?:ID )?(?P<pg>\d+)(?: PG GUID (?P<guid>[^\s(\]]+))?")
@@ -32,6 +35,8 @@ class Row:
     """Number of the collective it waits in; None when it waits in none."""
     op: str = ""
     numel: int | None = None
+    group_rank: int | None = None
+    """Its rank in the group."""
     enqueued: int | None = None
     completed: int | None = None
     timeout_ms: int | None = None
@@ -66,16 +71,29 @@ class Table:
             if row.seq is None and row.enqueued is not None and row.enqueued == row.completed
         }
 
+    def members(self) -> set[int]:
+        """Return the global ranks that the group seems to have, from those of it that are known; empty when unclear."""
+        pairs = sorted({(row.group_rank, rank) for rank, row in self.rows.items() if row.group_rank is not None})
+        if len(pairs) < 2 or all(inner == rank for inner, rank in pairs):
+            return set()
+        (first, low), (last, high) = pairs[0], pairs[-1]
+        if last == first or (high - low) % (last - first):
+            return set()
+        stride = (high - low) // (last - first)
+        if stride < 1 or any(rank - low != (inner - first) * stride for inner, rank in pairs):
+            return set()
+        return {low + (inner - first) * stride for inner in range(last + 1)}
+
 
 def collectives(scene: Scene) -> list[Candidate]:
     """Return what the time-outs of collectives say about the rank that is missing, behind or ahead."""
-    found = [*_said_outright(scene), *_desync_report(scene)]
+    found = [*_said_outright(scene), *_desync_report(scene), *_horovod(scene)]
     tables = _tables(scene)
     if tables:
-        table = max(tables, key=lambda t: (len(t.waiting()), len(t.rows)))
-        candidate = _judge(scene, table)
-        if candidate is not None:
-            found.append(candidate)
+        tables.sort(key=lambda t: (-len(t.waiting()), -len(t.rows)))
+        judged = [c for t in tables[:MOST_GROUPS] if (c := _judge(scene, t)) is not None]
+        named = [c for c in judged if c.culprits or c.root_cause != "unknown"]
+        found += (named or judged)[:1]
     stuck = scene.find("torch.watchdog.stuck")
     if stuck and not any(t.waiting() for t in tables):
         gil = scene.find("torch.watchdog.gil")
@@ -138,6 +156,23 @@ def _desync_report(scene: Scene) -> list[Candidate]:
     return [Candidate(cause, max(weight, 0.6), clues, INFERRED, culprits, supports=[note, *notes])]
 
 
+def _horovod(scene: Scene) -> list[Candidate]:
+    """Horovod's stall warning lists the ranks that have not come."""
+    clues = scene.find("run.horovod_stalled")
+    if not clues or alive_after(scene, clues[-1]):
+        return []
+    listed = [c for c in scene.find("run.horovod_missing") if before(clues[0], c)]
+    ranks = sorted({int(r) for c in listed for r in re.findall(r"\d+", c.text("rank", "ranks"))})
+    ranks = ranks or sorted({c.event.origin.task for c in listed if c.event.origin.task is not None})
+    note = Note(
+        f"Horovod waits for {_ranks(ranks)}" if ranks else "Horovod waits for ranks that it does not list", clues[0]
+    )
+    cause, weight, notes = reason_of(scene, ranks, clues[0])
+    if cause is None:
+        cause, weight = "collective_mismatch_desync", 0.5
+    return [_named(scene, cause, weight, clues, ranks, [note, *notes])]
+
+
 def _tables(scene: Scene) -> list[Table]:
     groups: dict[str, Table] = {}
 
@@ -150,7 +185,7 @@ def _tables(scene: Scene) -> list[Table]:
         named = _GROUP.search(clue.event.text)
         key = (named["guid"] or named["pg"]) if named else ""
         table = groups.setdefault(key, Table(key))
-        return table.rows.setdefault(rank, Row(rank, clue))
+        return table.rows.setdefault(rank, Row(rank, clue, group_rank=clue.number("rank")))
 
     for clue in scene.find("torch.watchdog.timeout"):
         one = row(clue)
@@ -275,7 +310,8 @@ def _absent(
     scene: Scene, table: Table, waiting: dict[int, Row], idle: dict[int, Row], clues: list[Clue]
 ) -> Candidate | None:
     """Most wait and a few never came: what those did last is the reason."""
-    never = sorted(idle) or sorted(set(range(max([*scene.who.expected(), *waiting], default=-1) + 1)) - set(waiting))
+    members = table.members() or set(range(max([*scene.who.expected(), *waiting], default=-1) + 1))
+    never = sorted(idle) or sorted(members - set(waiting))
     observed = {c.rank for c in scene.find("torch.watchdog.dump_observed") if c.rank is not None} - set(waiting)
     if not idle and observed:
         never = sorted(observed)

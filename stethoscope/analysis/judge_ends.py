@@ -90,6 +90,19 @@ def _scheduler(scene: Scene) -> list[Candidate]:
                 missing=["the scheduler's record of the job (sacct -o State,ExitCode,Reason, or the pod's events)"],
             )
         )
+    by_hand = scene.find("run.interrupted")
+    if by_hand and not decided:
+        worked = scene.progressed_before(by_hand[0])
+        found.append(
+            Candidate(
+                "scheduler_preemption",
+                0.6 if worked else 0.3,
+                by_hand,
+                INFERRED if worked else SYMPTOM,
+                summary="a person stopped the run at the keyboard",
+                missing=["why it was stopped: did it hang or was it slow?"],
+            )
+        )
     silent = [c for c in scene.find("slurm.cancelled") if not c.text("why", "reason") and "DUE TO" not in c.event.text]
     if silent and not decided:
         found.append(
@@ -113,7 +126,7 @@ def _lost_nodes(scene: Scene) -> list[Candidate]:
     panics = scene.find("os.panic", "mce.panic")
     clues = [*named, *cancelled, *lost, *panics]
     if not clues:
-        return []
+        return _unreachable(scene)
     hosts = dict.fromkeys(c.text("host", "node") for c in named if c.text("host", "node"))
     if not hosts:
         hosts = dict.fromkeys(c.host for c in [*panics, *lost] if c.host)
@@ -131,6 +144,27 @@ def _lost_nodes(scene: Scene) -> list[Candidate]:
             summary="a node of the job is gone, and the others lost their peer",
             checks=["is the node reachable: BMC, ping, sinfo -R; console and SEL for panic, power, machine check"],
             missing=["the kernel log of the lost node: hardware or network"],
+        )
+    ]
+
+
+def _unreachable(scene: Scene) -> list[Candidate]:
+    """The launcher cannot reach a host that took part before."""
+    clues = [c for c in scene.find("launcher.host_unreachable") if scene.progressed_before(c)]
+    if not clues:
+        return []
+    hosts = dict.fromkeys(c.text("host") for c in clues if c.text("host"))
+    culprits = [make_culprit(scene, None, scene.who.named(host)) for host in hosts][:4]
+    return [
+        Candidate(
+            "node_down",
+            0.65,
+            clues,
+            INFERRED,
+            culprits if len(hosts) <= 4 else [],
+            severity=Severity.P0,
+            summary="the launcher cannot reach a host that took part before",
+            missing=["is it down or only cut off: its BMC and console"],
         )
     ]
 

@@ -171,6 +171,10 @@ def _numbers(scene: Scene) -> list[Candidate]:
     if not clues:
         return []
     stopped = not alive_after(scene, clues[0])
+    for clue in clues:
+        named = re.search(r"(?i)\brank[ :=]*(\d+)", clue.event.text)
+        if clue.rank is None and named:
+            clue.rank = int(named[1])
     return [_candidate(scene, "cuda_app_bug", clues, DIRECT, 0.6 if stopped else 0.4)]
 
 

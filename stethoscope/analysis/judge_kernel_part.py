@@ -16,17 +16,19 @@ if TYPE_CHECKING:
 
 STORM = 3
 """So many link errors are no accident."""
+_NODE = ("slurm.gres_low",)
+"""What a scheduler says of a node's hardware, not of a job."""
 _SETTLED_ELSEWHERE = {"host_oom", "healthy", "unknown", "scheduler_preemption"}
 
 
-def kernel_alone(log: Log, signatures: KnownSignatures | None = None) -> list[LogVerdict]:
-    """Return the verdicts of a log that holds kernel lines and none of a job; none for other logs."""
+def kernel_alone(log: Log, signatures: KnownSignatures | None = None) -> list[LogVerdict] | None:
+    """Return the verdicts of a log that holds kernel lines and none of a job; None for other logs."""
     if not any(of_kernel(event) for event in log.events):
-        return []
+        return None
     if any(not of_kernel(event) for event in log.events if event.role != "benign"):
-        return []
-    if all(event.signature.startswith("slurm.") or event.signature.startswith("k8s.") for event in log.events):
-        return []
+        return None
+    if all(event.signature.startswith(("slurm.", "k8s.")) and event.signature not in _NODE for event in log.events):
+        return None
     return judge_kernel(log, signatures)
 
 

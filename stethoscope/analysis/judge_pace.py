@@ -49,6 +49,7 @@ def slow(scene: Scene) -> list[Candidate]:
         *_drift(scene),
         *_data_share(scene),
         *_bandwidth(scene),
+        *_staged(scene),
         *_wrong_results(scene),
     ]
 
@@ -240,6 +241,25 @@ def _bandwidth(scene: Scene) -> list[Candidate]:
             Candidate(cause, 0.5, rows, INFERRED, [make_culprit(scene, None, host)] if host else [], supports=notes)
         ]
     return [Candidate("straggler_or_slow_rank", 0.35, rows, SYMPTOM, [], supports=notes)]
+
+
+def _staged(scene: Scene) -> list[Candidate]:
+    """Between hosts without GPUDirect: slower than it could be, and nothing fails of it."""
+    off = scene.find("nccl.gdr.disabled")
+    if not off or not scene.several_hosts or scene.find("tests.row"):
+        return []
+    return [
+        Candidate(
+            "config_env_error",
+            0.5,
+            off,
+            INFERRED,
+            culprits_of(scene, off, by_host=True),
+            summary="GPUDirect RDMA is off: every byte between hosts goes through host memory",
+            severity=Severity.P2,
+            checks=["lsmod | grep nvidia_peermem; the line 'DMA-BUF is available'; NCCL_NET_GDR_LEVEL"],
+        )
+    ]
 
 
 def _nics(scene: Scene) -> set[str]:

@@ -21,6 +21,8 @@ JOB_FAMILIES = {
 """First words of the signatures of jobs; all others are of the kernel, drivers, daemons and the BMC."""
 PROGRESS = ("training.progress", "training.step", "tests.row")
 TRACEBACK_LINES = 120
+NAMES_ITS_RANK = {"torch.store.barrier", "training.nan", "torch.gloo.timeout"}
+"""Lines whose field `rank` is the global rank of who printed them."""
 FINISHED = ("training.finished", "tests.concluded")
 _DEVICE = re.compile(r"\[\d+\](?P<name>[^:\s]+):\d+/(?P<kind>IB|RoCE)")
 _LISTED = re.compile(r"\[\d+\](?P<name>[\w.@-]+):(?P<ip>[0-9a-fA-F.:]+?)<")
@@ -179,6 +181,8 @@ def look(log: Log, signatures: KnownSignatures) -> Scene:
         clue = Clue(
             index, event, meaning.root_cause if meaning else None, who.rank(event.origin), who.host(event.origin)
         )
+        if clue.rank is None and event.signature in NAMES_ITS_RANK:
+            clue.rank = clue.number("rank")
         scene.clues.append(clue)
         scene.by_signature.setdefault(event.signature, []).append(clue)
     _give_to_writers(scene)

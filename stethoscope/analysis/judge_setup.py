@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from stethoscope.analysis.judge_case import INFERRED, SYMPTOM, Candidate, Note, make_culprit
 from stethoscope.analysis.judge_peers import settings_differ
+from stethoscope.analysis.judge_store import never_started
 
 if TYPE_CHECKING:
     from stethoscope.analysis.judge_scene import Clue, Scene
@@ -159,14 +160,13 @@ def _hangs(scene: Scene) -> list[Candidate]:
         for c in scene.clues
         if c.role in {"cause", "either", "symptom"} and c.signature not in {"run.stopped", "run.mpi_exit"}
     ]
-    if complained:
+    if complained or (scene.progress() and not stopped):
         return []
     waiting = [c for key, c in started.items() if (key[0], key[1]) not in done]
-    if not stopped and not (waiting and not scene.progress() and not scene.find("nccl.connected")):
+    no_result = tests_without_result(scene)
+    if not (stopped or no_result or scene.find("run.interrupted") or (waiting and not scene.find("nccl.connected"))):
         return []
-    clues = [*stopped, *waiting]
-    if scene.progress() and not stopped:
-        return []
+    clues = [*stopped, *waiting, *no_result]
     setting = _experimental(scene)
     if setting is not None:
         return [
@@ -198,9 +198,21 @@ def _hangs(scene: Scene) -> list[Candidate]:
         ]
         return [Candidate("p2p_acs_iommu", weight, clues, INFERRED, _only(scene), supports=notes, checks=checks)]
     missing = ["stacks of the ranks while it hangs (py-spy dump)", "the logs of the ranks that did not start"]
-    return [
-        Candidate("unknown", 0.4, clues, INFERRED, [], summary="the job hung without a word of why", missing=missing)
-    ]
+    absent = never_started(scene)
+    culprits = [make_culprit(scene, rank, None) for rank in absent[:4]]
+    notes = [Note(f"rank {', '.join(map(str, absent[:8]))} never began to make the communicator")] if absent else []
+    summary = (
+        "it stopped before the first result and nothing says why" if no_result else "it hung without a word of why"
+    )
+    return [Candidate("unknown", 0.5, clues, INFERRED, culprits, summary=summary, supports=notes, missing=missing)]
+
+
+def tests_without_result(scene: Scene) -> list[Clue]:
+    """Return the head of a run of nccl-tests that printed no row of results, none when it did or nothing ran."""
+    heads = scene.find("tests.header")
+    if not heads or scene.find("tests.row", "tests.average", "tests.out_of_bounds", "tests.concluded"):
+        return []
+    return heads[:1] if scene.find("nccl.connected", "nccl.init.complete", "nccl.init.start") else []
 
 
 def _only(scene: Scene) -> list:  # type: ignore[type-arg]

@@ -33,6 +33,9 @@ _LEFT = (
     "torch.store.unique_id",
     "nccl.error.remote",
     "ray.actor_died",
+    "ray.worker_died",
+    "torch.gloo.closed",
+    "torch.gloo.timeout",
 )
 
 
@@ -214,9 +217,16 @@ def _left(scene: Scene) -> list[Candidate]:
         ranks = [int(r) for c in named for r in re.findall(r"\d+", c.text("ranks"))]
         ranks += [r for c in scene.find("ras.mismatch_rank") if (r := c.number("rank")) is not None]
         culprits = [make_culprit(scene, rank, None) for rank in dict.fromkeys(ranks)][:4]
+        listed = [c for c in scene.find("ras.member") if c.index > named[0].index]
+        if listed and not culprits:
+            culprits = listed_members(scene, listed)
         return [
             Candidate("peer_process_died", 0.6, named, SYMPTOM, culprits, missing=["the logs of the missing ranks"])
         ]
+    if all(c.signature == "torch.gloo.timeout" for c in clues):
+        note = Note("a CPU collective waited its whole time-out", clues[0])
+        missing = ["the logs of all ranks: which one did not come", "stacks of all ranks during the wait (py-spy dump)"]
+        return [Candidate("unknown", 0.45, clues, SYMPTOM, [], supports=[note], missing=missing)]
     culprits = _start_of_chain(scene, clues)
     return [
         Candidate(
@@ -234,6 +244,18 @@ def _left(scene: Scene) -> list[Candidate]:
     ]
 
 
+def listed_members(scene: Scene, clues: list[Clue]) -> list[Culprit]:
+    """Return whom NCCL's survey lists, a rank before the process that is the same one."""
+    found: list[Culprit] = []
+    for clue in sorted(clues, key=lambda c: c.number("rank") is None):
+        gpu = clue.text("gpu")
+        device = f"gpu/{gpu}" if gpu.isdigit() else None
+        culprit = make_culprit(scene, clue.number("rank"), scene.who.named(clue.text("node")), device)
+        if not any((c.host, c.device) == (culprit.host, culprit.device) for c in found):
+            found.append(culprit)
+    return found[:4]
+
+
 def _start_of_chain(scene: Scene, clues: list[Clue]) -> list[Culprit]:
     local = [c for c in clues if c.signature.startswith("nccl.proxy.") and c.number("local_rank") is not None]
     if local:
@@ -242,6 +264,10 @@ def _start_of_chain(scene: Scene, clues: list[Clue]) -> list[Culprit]:
         ranks = [r for r, h in scene.who.host_of_rank.items() if h == head.host and scene.who.device_of(r) == number]
         rank = ranks[0] if len(ranks) == 1 else (number if not scene.several_hosts else None)
         return [make_culprit(scene, rank, head.host, f"gpu/{number}")]
+    died = [c for c in clues if c.signature == "ray.worker_died" and c.text("host")]
+    if died:
+        hosts = dict.fromkeys(scene.who.named(c.text("host")) for c in died)
+        return [make_culprit(scene, None, host) for host in hosts] if len(hosts) <= 2 else []
     next_of: dict[str, str] = {}
     for clue in clues:
         peer = clue.text("peer", "ip")

@@ -115,9 +115,30 @@ def _store(scene: Scene) -> list[Candidate]:
     if waited:
         joined = next((c for c in waited if c.text("joined")), waited[0])
         note = Note("some ranks did not arrive in time", joined, joined.text("joined"), joined.text("n"))
-        found.append(Candidate("peer_process_died", 0.3, waited, SYMPTOM, [], supports=[note]))
-        found[-1].missing = ["the logs of the ranks that did not join"]
+        absent = never_started(scene)
+        cause, weight = ("peer_process_died", 0.5) if absent else ("unknown", 0.4)
+        culprits = [make_culprit(scene, rank, None) for rank in absent[:4]]
+        candidate = Candidate(cause, weight, waited, SYMPTOM, culprits, supports=[note])
+        if absent:
+            said = ", ".join(map(str, absent[:8]))
+            candidate.supports.append(Note(f"rank {said} never began to make the communicator"))
+        candidate.missing = ["the logs of the ranks that did not join"]
+        found.append(candidate)
     return found
+
+
+def never_started(scene: Scene) -> list[int]:
+    """Return the ranks that did not begin to make the communicator that most others began; none when too many."""
+    started: dict[int, set[int]] = {}
+    for clue in scene.find("nccl.init.start"):
+        rank, size = clue.number("rank"), clue.number("nranks")
+        if rank is not None and size is not None:
+            started.setdefault(size, set()).add(rank)
+    if not started or scene.find("nccl.init.complete"):
+        return []
+    size, present = max(started.items(), key=lambda item: (len(item[1]), item[0]))
+    absent = sorted(set(range(size)) - present)
+    return absent if len(absent) * 3 <= len(present) else []
 
 
 def _gloo(scene: Scene) -> list[Candidate]:
