@@ -7,6 +7,7 @@ import signal
 import time
 
 import files
+import processes
 
 MOST = 262144
 """Bytes that are kept of what a command writes to its output, and to its errors."""
@@ -30,35 +31,6 @@ def find(name):
     return ""
 
 
-def start(program, arguments):
-    """Start a program in a process group of its own; return its pid and the pipes of its output and its errors."""
-    opened = []
-    with lock:
-        try:
-            opened += os.pipe()
-            opened += os.pipe()
-            opened.append(os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC))
-            pid = os.fork()
-        except OSError:
-            for descriptor in opened:
-                os.close(descriptor)
-            raise
-        if pid == 0:
-            try:
-                os.setpgid(0, 0)
-                for descriptor, place in ((opened[4], 0), (opened[1], 1), (opened[3], 2)):
-                    os.dup2(descriptor, place)
-                for number in (signal.SIGPIPE, signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-                    signal.signal(number, signal.SIG_DFL)
-                os.execve(program, arguments, environment)
-            finally:
-                os._exit(127)
-        here[arguments] = pid
-    for descriptor in (opened[1], opened[3], opened[4]):
-        os.close(descriptor)
-    return pid, (opened[0], opened[2])
-
-
 def strike(pid, number):
     """Send a signal to a command and all that it started."""
     for send, target in ((os.killpg, pid), (os.kill, pid)):
@@ -66,20 +38,6 @@ def strike(pid, number):
             send(target, number)
         except OSError:
             pass
-
-
-def collect(pid, until):
-    """Return the status of a command that ends until a monotonic time, else None."""
-    while True:
-        try:
-            done, status = os.waitpid(pid, os.WNOHANG)
-        except OSError:
-            return 0
-        if done:
-            return status
-        if time.monotonic() >= until:
-            return None
-        time.sleep(0.005)
 
 
 def gather(pid, pipes, until):
@@ -99,9 +57,9 @@ def gather(pid, pipes, until):
         if not ready:
             if status is not None:
                 break
-            status = collect(pid, 0)
+            status = processes.collect(pid, 0)
     if status is None:
-        status = collect(pid, until if not left else 0)
+        status = processes.collect(pid, until if not left else 0)
     elif left:
         strike(pid, signal.SIGKILL)
     return status, [texts[pipe] for pipe in pipes]
@@ -112,14 +70,17 @@ def run(arguments, limit_s):
     there."""
     arguments = tuple(arguments)
     if arguments in here:
-        if collect(here[arguments], 0) is None:
+        if processes.collect(here[arguments], 0) is None:
             return {"status": "hung"}
         del here[arguments]
     program = find(arguments[0])
     if not program:
         return {"status": "absent"}
     try:
-        pid, pipes = start(program, arguments)
+        with lock:
+            # In a process group of its own, so that all that it starts ends with it.
+            pid, *pipes = processes.spawn(arguments, True, program, environment)
+            here[arguments] = pid
     except OSError as error:
         return {"exit": 126, "err": os.strerror(error.errno)}
     status, texts = gather(pid, pipes, time.monotonic() + limit_s)
@@ -128,7 +89,7 @@ def run(arguments, limit_s):
         result["status"] = "timeout"
         for number in (signal.SIGTERM, signal.SIGKILL):
             strike(pid, number)
-            status = collect(pid, time.monotonic() + 0.7)
+            status = processes.collect(pid, time.monotonic() + 0.7)
             if status is not None:
                 break
         else:
@@ -151,4 +112,4 @@ def end():
             strike(pid, number)
         until = time.monotonic() + patience_s
         for pid in list(here.values()):
-            collect(pid, until)
+            processes.collect(pid, until)

@@ -5,34 +5,28 @@ import re
 
 import files
 
-PORT_FILES = (
-    ("ib_port_state", "state"),
-    ("ib_port_phys_state", "phys_state"),
-    ("ib_port_rate", "rate"),
-    ("ib_port_xmit_data", "counters/port_xmit_data"),
-    ("ib_port_rcv_data", "counters/port_rcv_data"),
-    ("ib_symbol_error", "counters/symbol_error"),
-    ("ib_link_error_recovery", "counters/link_error_recovery"),
-    ("ib_link_downed", "counters/link_downed"),
-    ("ib_port_rcv_errors", "counters/port_rcv_errors"),
-    ("ib_port_rcv_remote_physical_errors", "counters/port_rcv_remote_physical_errors"),
-    ("ib_local_link_integrity_errors", "counters/local_link_integrity_errors"),
-    ("ib_excessive_buffer_overrun_errors", "counters/excessive_buffer_overrun_errors"),
-    ("ib_port_xmit_discards", "counters/port_xmit_discards"),
-    ("ib_port_xmit_wait", "counters/port_xmit_wait"),
-    ("ib_vl15_dropped", "counters/VL15_dropped"),
-    ("ib_port_rcv_switch_relay_errors", "counters/port_rcv_switch_relay_errors"),
-    ("ib_hw_out_of_buffer", "hw_counters/out_of_buffer"),
-    ("ib_hw_out_of_sequence", "hw_counters/out_of_sequence"),
-    ("ib_hw_packet_seq_err", "hw_counters/packet_seq_err"),
-    ("ib_hw_local_ack_timeout_err", "hw_counters/local_ack_timeout_err"),
-    ("ib_hw_rnr_nak_retry_err", "hw_counters/rnr_nak_retry_err"),
-    ("ib_hw_req_cqe_error", "hw_counters/req_cqe_error"),
-    ("ib_hw_roce_slow_restart", "hw_counters/roce_slow_restart"),
-    ("ib_hw_implied_nak_seq_err", "hw_counters/implied_nak_seq_err"),
-    ("roce_np_cnp_sent", "hw_counters/np_cnp_sent"),
-    ("roce_rp_cnp_handled", "hw_counters/rp_cnp_handled"),
-)
+PORT_FILES = [
+    (prefix + name.lower(), folder + name)
+    for prefix, folder, names in (
+        ("ib_port_", "", "state phys_state rate"),
+        (
+            "ib_",
+            "counters/",
+            "port_xmit_data port_rcv_data symbol_error link_error_recovery link_downed port_rcv_errors "
+            "port_rcv_remote_physical_errors local_link_integrity_errors excessive_buffer_overrun_errors "
+            "port_xmit_discards port_xmit_wait VL15_dropped port_rcv_switch_relay_errors",
+        ),
+        (
+            "ib_hw_",
+            "hw_counters/",
+            "out_of_buffer out_of_sequence packet_seq_err local_ack_timeout_err rnr_nak_retry_err req_cqe_error "
+            "roce_slow_restart implied_nak_seq_err",
+        ),
+        ("roce_", "hw_counters/", "np_cnp_sent rp_cnp_handled"),
+    )
+    for name in names.split()
+]
+"""Metric and file of each value."""
 
 
 class Ports:
@@ -84,7 +78,8 @@ class Ports:
         if text.startswith(b"N/A"):
             return "unsupported"
         try:
-            number = float(text.split()[0].rstrip(b":")) if b"." in text else int(text.split()[0].rstrip(b":"))
+            word = text.split()[0].rstrip(b":")
+            number = float(word) if b"." in word else int(word)
         except (ValueError, IndexError):
             return "error"
         return int(number) if number == int(number) else number

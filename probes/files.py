@@ -9,7 +9,7 @@ ROOT = os.environ.get("STETHOSCOPE_ROOT", "")
 def read_file(path, most=0):
     """Return the bytes of a file under the root; OSError when it cannot be read. With `most` it is a long one, at most
     about so many bytes: the kernel gives files of many records in pieces, of which none has to be full."""
-    descriptor = os.open(ROOT + path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(ROOT + path, os.O_RDONLY)
     try:
         content = os.read(descriptor, 65536)
         if not most and len(content) < 4096:

@@ -32,6 +32,15 @@ kernel_threads = set()
 rounds = [0]
 
 
+def expand(pattern):
+    """Return the patterns that one with braces stands for, as a shell writes them out, none inside others."""
+    if not isinstance(pattern, str) or "{" not in pattern:
+        return [pattern]
+    before, _, rest = pattern.partition("{")
+    words, _, after = rest.partition("}")
+    return [other for word in words.split(",") for other in expand(before + word + after)]
+
+
 def find(pattern):
     """Return the paths that a pattern finds under the root, sorted; what stands behind its last sign that is one of a
     pattern is not looked for, which reading it does anyway."""
@@ -165,7 +174,7 @@ def tasks(path, _):
         if pid in kernel_threads or not pid.isdigit():
             continue
         try:
-            descriptor = os.open(start + pid + "/stat", os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(start + pid + "/stat", os.O_RDONLY)
             try:
                 content = os.read(descriptor, 512)
             finally:

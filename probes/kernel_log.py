@@ -48,7 +48,7 @@ class KernelLog:
         denied = False
         self.tried.append("/dev/kmsg")
         try:
-            self.descriptor = os.open(files.ROOT + "/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            self.descriptor = os.open(files.ROOT + "/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
             self.kind = "kmsg"
             return
         except OSError as error:
@@ -121,7 +121,7 @@ class KernelLog:
                 self.dropped += 1
                 continue
             left[urgent] -= 1
-            events.append((wall, level, text[:LONGEST_TEXT].decode("utf-8", "replace")))
+            events.append((wall, level, files.as_text(text[:LONGEST_TEXT])))
         return events
 
     def take_losses(self):

@@ -16,6 +16,8 @@ HUNG_S = 5.0
 """A driver that has not answered for so long is hung."""
 STARTING_S = 30.0
 """The same while it has never answered: initialising a driver that nothing else keeps awake takes long."""
+GRACE_S = 2.0
+"""A child that has lost its probe is on its way out for so long; one that is still there then is stuck."""
 LOOK_AGAIN_S = 30.0
 """Pause before a stuck child is looked for again, or the driver asked again after it refused."""
 
@@ -42,7 +44,8 @@ class Gpus:
         self.rest = b""
         self.asked_at = None
         self.start_at = None
-        self.grace_ends = None
+        self.suspects = set()
+        self.grace_ends = 0.0
         self.has_answered = False
         self.note = "starting"
         self.last_pid = 0
@@ -124,7 +127,6 @@ class Gpus:
         if not self.pid:
             if self.start_at is None:
                 self.start_at = now
-                self.grace_ends = now + 2.0
             if now < self.start_at or not self.start(now):
                 return
         if self.asked_at is None:
@@ -143,14 +145,17 @@ class Gpus:
         """Start the child unless one from before is stuck; False when none was started."""
         processes.sweep()
         # One that has closed its pipe and does not end hangs in the driver's own clean-up.
-        leaving = self.last_pid if self.last_pid in processes.leaving else 0
-        self.stuck = leaving or processes.lost_child(CHILD_NAME, PROBE_NAME)
-        if self.stuck:
-            # One that only lost its probe a moment ago is still on its way out.
+        found = processes.lost_children(CHILD_NAME, PROBE_NAME) | ({self.last_pid} & processes.leaving)
+        if not self.suspects:
+            self.suspects, self.grace_ends = found, now + GRACE_S
+        # Probes come and go beside this one: what counts is a child that is there at every look.
+        self.suspects &= found
+        self.stuck = 0
+        if self.suspects:
             if now < self.grace_ends:
                 self.start_at = now + 0.3
-                self.stuck = 0
             else:
+                self.stuck = min(self.suspects)
                 self.hang()
                 self.start_at = now + LOOK_AGAIN_S
             return False
@@ -159,7 +164,7 @@ class Gpus:
             self.pid, self.into, self.out = processes.spawn(arguments, detached=True)
         except OSError as error:
             self.refuse("cannot start a process: %s" % os.strerror(error.errno), None)
-            self.start_at = self.grace_ends = now + LOOK_AGAIN_S
+            self.start_at = now + LOOK_AGAIN_S
             return False
         if self.note == "hung":
             self.note = "starting"
@@ -216,7 +221,7 @@ class Gpus:
             self.rest += part
             *lines, self.rest = self.rest.split(b"\n")
             for line in lines:
-                answer = json.loads(line.decode("ascii"))
+                answer = json.loads(line.decode())
                 if "part" in answer:
                     self.rare = answer["part"]
                     self.part = self.rare if self.rare_s else None
@@ -252,5 +257,4 @@ class Gpus:
         self.pid, self.into, self.out, self.unsent, self.asked_at, self.stuck = 0, -1, -1, b"", None, 0
         # No library means no driver package: that does not change while a console watches.
         self.start_at = now + (LOOK_AGAIN_S * 10 if self.note == "no NVML library" else LOOK_AGAIN_S)
-        self.grace_ends = self.start_at
         return unexpected

@@ -285,7 +285,7 @@ def take_output():
 
 def send(answers, message):
     """Write one answer."""
-    answers.write(json.dumps(message, separators=(",", ":")).encode("ascii") + b"\n")
+    answers.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
     answers.flush()
 
 

@@ -4,65 +4,75 @@ import os
 import signal
 import time
 
+import files
+
 leaving = set()
 """Children that have closed their output and had not ended when they were last looked at."""
 
 
-def spawn(arguments, detached=False):
+def spawn(arguments, detached=False, program="", environment=None):
     """Start a program with pipes; return (pid, its standard input, its standard output). Its errors go nowhere: a
     child that outlives the probe must not hold the channel open. A detached one gets no signal that is meant for the
-    probe's group. OSError, with nothing left open, when the node has no room for one more process."""
+    probe's group. One with a `program` of its own gets no input; returned are (pid, its output, its errors). OSError,
+    with nothing left open, when the node has no room for one more process."""
     opened = []
     try:
         opened += os.pipe()
         opened += os.pipe()
-        opened.append(os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC))
+        opened.append(os.open("/dev/null", os.O_RDWR))
         pid = os.fork()
     except OSError:
         for descriptor in opened:
             os.close(descriptor)
         raise
-    child_in, into, out, child_out, nowhere = opened
+    first_read, first_write, read, write, nowhere = opened
+    # What the child has as its input, its output and its errors, and the first of the two ends that stay here.
+    inner, own = (first_read, write, nowhere), first_write
+    if program:
+        inner, own = (nowhere, first_write, write), first_read
     if pid == 0:
         try:
             if detached:
                 os.setsid()
-            os.dup2(child_in, 0)
-            os.dup2(child_out, 1)
-            os.dup2(nowhere, 2)
+            for place in range(3):
+                os.dup2(inner[place], place)
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-            os.execv(arguments[0], arguments)
+            os.execve(program or arguments[0], arguments, environment or os.environ)
         finally:
             os._exit(127)
-    for descriptor in (child_in, child_out, nowhere):
+    for descriptor in inner:
         os.close(descriptor)
-    return pid, into, out
+    return pid, own, read
+
+
+def collect(pid, until):
+    """Return the status of a child that ends until a monotonic time, else None."""
+    while True:
+        try:
+            done, status = os.waitpid(pid, os.WNOHANG)
+        except OSError:
+            return 0
+        if done:
+            return status
+        if time.monotonic() >= until:
+            return None
+        time.sleep(0.005)
 
 
 def reap(pid):
     """Return the exit status of a child that has closed its output; 0, and it is `leaving`, when it takes more than a
     moment to end."""
-    leaving.add(pid)
-    for _ in range(20):
-        status = sweep().get(pid)
-        if status is not None:
-            return status
-        time.sleep(0.005)
-    return 0
+    status = collect(pid, time.monotonic() + 0.1)
+    if status is None:
+        leaving.add(pid)
+    return status or 0
 
 
 def sweep():
-    """Take leave of the children that have ended meanwhile, so that none stays a zombie; return their exit statuses."""
-    ended = {}
+    """Take leave of the children that have ended meanwhile, so that none stays a zombie."""
     for pid in list(leaving):
-        try:
-            done, status = os.waitpid(pid, os.WNOHANG)
-        except OSError:
-            done, status = pid, 0
-        if done:
+        if collect(pid, 0) is not None:
             leaving.discard(pid)
-            ended[pid] = status
-    return ended
 
 
 def name_process(name):
@@ -79,13 +89,14 @@ def name_of(pid):
     """Return what the kernel calls a process, an empty string when it is gone."""
     try:
         with open("/proc/%s/comm" % pid, "rb") as file:
-            return file.read().decode("utf-8", "replace").rstrip("\n")
+            return files.as_text(file.read()).rstrip("\n")
     except OSError:
         return ""
 
 
-def lost_child(name, parent_name):
-    """Return the pid of this user's process called `name` whose parent is not called `parent_name`, or 0."""
+def lost_children(name, parent_name):
+    """Return the pids of this user's processes called `name` whose parents are not called `parent_name`."""
+    found = set()
     own = os.getuid()
     for pid in os.listdir("/proc"):
         if not pid.isdigit() or name_of(pid) != name:
@@ -98,5 +109,5 @@ def lost_child(name, parent_name):
         except (OSError, ValueError):
             continue
         if state not in (b"Z", b"X") and name_of(parent.decode()) != parent_name:
-            return int(pid)
-    return 0
+            found.add(int(pid))
+    return found

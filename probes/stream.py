@@ -33,24 +33,6 @@ FULL_S = 60.0
 LONGEST_CONTROL = 65536
 
 
-def write_all(descriptor, data):
-    """Write everything; a reader that does not read makes this wait, so nothing piles up."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
-
-
-def number_or_none(value):
-    """Return a finite number, or None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
-
-
 def control_of(line):
     """Return what a control line says; a broken one says nothing, and costs only itself."""
     try:
@@ -161,12 +143,14 @@ class Probe:
         """Print one line; the console being gone is the end."""
         line = {"t": kind, "seq": self.seq, "mono": round(now, 3), "wall": round(wall, 3)}
         line.update(fields)
-        data = json.dumps(line, separators=(",", ":")).encode("ascii") + b"\n"
+        data = json.dumps(line, separators=(",", ":")).encode() + b"\n"
         if not self.seq:
-            data = ("%s %s\n" % (SCHEMA, self.nonce)).encode("ascii", "replace") + data
+            data = ("%s %s\n" % (SCHEMA, self.nonce)).encode() + data
         self.seq += 1
         try:
-            write_all(1, data)
+            # A reader that does not read makes this wait, so nothing piles up.
+            while data:
+                data = data[os.write(1, data) :]
         except OSError:
             self.end()
 
@@ -263,8 +247,8 @@ class Probe:
             message = self.commands.popleft()
             verb = message.get("do")
             if verb == "tick":
-                seconds = number_or_none(message.get("s"))
-                if seconds is not None and 0 < seconds <= 3600:
+                seconds = message.get("s")
+                if type(seconds) in (int, float) and 0 < seconds <= 3600:
                     self.tick_s = max(0.2, seconds)
                     new_tick = True
             elif verb == "full":

@@ -25,7 +25,8 @@ class Group:
 
     def __init__(self, message, position, count):
         self.name, self.every_s = message["name"], float(message["s"])
-        self.reads = [entry for entry in message.get("read", ()) if isinstance(entry, list) and len(entry) == 2]
+        reads = [entry for entry in message.get("read", ()) if isinstance(entry, list) and len(entry) == 2]
+        self.reads = [(path, kept) for pattern, kept in reads for path in keep.expand(pattern)]
         self.runs = [entry for entry in message.get("run", ()) if isinstance(entry, dict)]
         if not isinstance(self.name, str) or not 1 <= self.every_s <= 86400:
             raise ValueError(self.name)
@@ -199,8 +200,8 @@ class Watch:
                 name, arguments, limit_s = entry["id"], entry["argv"], float(entry.get("limit", 10))
                 if entry.get("sudo") and os.geteuid() and commands.find(arguments[0]) and commands.find("sudo"):
                     arguments = ["sudo", "-n", *arguments]
-                places = entry.get("each", "").split()
-                for path in [path for place in places for path in keep.find(place)] if places else [""]:
+                each = entry.get("each")
+                for path in [path for place in keep.expand(each) for path in keep.find(place)] if each else [""]:
                     title = "%s %s" % (name, os.path.basename(path)) if path else name
                     self.say(title, limit_s)
                     fields["ran"][title] = commands.run(arguments + [path] * bool(path), limit_s)

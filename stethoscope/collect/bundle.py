@@ -7,24 +7,15 @@ short name. Names that something else could mean stay: those of Python, its libr
 from __future__ import annotations
 
 import ast
-import builtins
-import importlib
-import io
-import itertools
-import keyword
-import string
-import types
-from collections import Counter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
+
+from stethoscope.collect.short_names import Names, called
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-_LETTERS = string.ascii_letters
-_LITERAL = 6
-"""A constant whose literal has at most so many characters stands where it is used."""
 _Function = ast.FunctionDef | ast.Lambda
-_Key = TypeVar("_Key", bound="Hashable")
+_Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
 def bundle(stages: Sequence[Sequence[str]], sources: Mapping[str, str], entries: Sequence[str] = ()) -> list[str]:
@@ -36,11 +27,11 @@ def bundle(stages: Sequence[Sequence[str]], sources: Mapping[str, str], entries:
     trees = {name: _prepared(sources[name]) for stage in stages for name in stage}
     for stage, entry in zip(stages, entries, strict=False):
         trees[stage[-1]].body += ast.parse(entry).body
-    names = _Names(trees)
+    names = Names(trees)
     return [_text(names, [(name, trees[name]) for name in stage]) for stage in stages]
 
 
-def _text(names: _Names, modules: list[tuple[str, ast.Module]]) -> str:
+def _text(names: Names, modules: list[tuple[str, ast.Module]]) -> str:
     plain: dict[str, ast.alias] = {}
     stars: list[ast.stmt] = []
     body: list[ast.stmt] = []
@@ -76,121 +67,10 @@ def _is_literal(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
-class _Names:
-    """What the modules of a program define, and what it is called in the end."""
-
-    def __init__(self, trees: dict[str, ast.Module]) -> None:
-        self.trees = trees
-        self.defined = {name: _bound(tree.body) for name, tree in trees.items()}
-        self.modules: dict[str, dict[str, str]] = {name: {} for name in trees}
-        """Of each module: what it calls others of the program."""
-        self.taken: dict[str, dict[str, tuple[str, str]]] = {name: {} for name in trees}
-        """Of each module: what it calls things that it takes from others, each a module and a name."""
-        for name, tree in trees.items():
-            for node in ast.walk(tree):
-                self._take_import(name, node)
-        outside = _outside(trees)
-        literals = {node.value for node in _walk(trees, ast.Constant) if isinstance(node.value, str)}
-        attributes = sorted(_attributes(trees) - outside - literals)
-        own = {node.name for node in _walk(trees, ast.FunctionDef, ast.ClassDef)}
-        self.callable = own - outside
-        """Names that nothing but functions of the program has: their keywords are known."""
-        keywords: set[str] = set()
-        self.fixed: set[str] = set()
-        """Parameters that keep their names, because somebody else may use them."""
-        for call in _walk(trees, ast.Call):
-            (keywords if called(call) in self.callable else self.fixed).update(
-                word.arg for word in call.keywords if word.arg and called(call) in own
-            )
-        keywords -= self.fixed
-        self.constants = self._constants()
-        uses = self._uses()
-        free = self._free()
-        shorts = _shorts(free)
-        self.attribute = _assigned({name: uses["." + name] for name in attributes}, _shorts(outside))
-        keys = [(module, name) for module in trees for name in sorted(self.defined[module])]
-        keys = [key for key in keys if key not in self.constants and not _is_special(key[1])]
-        keys += [("", word) for word in sorted(keywords)]
-        pool = itertools.chain((name for name in string.ascii_uppercase if name not in free), filter(_is_long, shorts))
-        self.short = _assigned({key: uses["/".join(key)] for key in keys}, pool)
-        self.locals = [*filter(lambda name: len(name) == 1, _shorts(free)), *itertools.islice(_shorts(free), 60, 99)]
-
-    def _take_import(self, module: str, node: ast.AST) -> None:
-        if isinstance(node, ast.Import):
-            found = {alias.asname or alias.name: alias.name for alias in node.names if alias.name in self.trees}
-            self.modules[module].update(found)
-        elif isinstance(node, ast.ImportFrom) and node.module in self.trees:
-            self.taken[module].update((alias.asname or alias.name, (node.module, alias.name)) for alias in node.names)
-
-    def key_of(self, module: str, name: str) -> tuple[str, str] | None:
-        """Return module and name of what a name means at the top of a module, None when it is not of the program."""
-        return (module, name) if name in self.defined[module] else self.taken[module].get(name)
-
-    def key_at(self, module: str, node: ast.expr) -> tuple[str, str] | None:
-        """Return the same for an attribute of a module, however far it leads."""
-        if isinstance(node, ast.Attribute) and (owner := self.module_at(module, node.value)):
-            return owner, node.attr
-        return None
-
-    def module_at(self, module: str, node: ast.expr) -> str | None:
-        """Return the module of the program that an expression means."""
-        if isinstance(node, ast.Name):
-            return self.modules[module].get(node.id)
-        if isinstance(node, ast.Attribute) and (owner := self.module_at(module, node.value)):
-            return self.modules[owner].get(node.attr)
-        return None
-
-    def _constants(self) -> dict[tuple[str, str], ast.Constant]:
-        """Return what is set once, to something short."""
-        found = {}
-        for module, tree in self.trees.items():
-            sets = Counter(node.id for node in _walk({module: tree}, ast.Name) if isinstance(node.ctx, ast.Store))
-            changed = {name for node in _walk({module: tree}, ast.Global) for name in node.names}
-            for statement in tree.body:
-                if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
-                    (target, *more), value = statement.targets, statement.value
-                    if (
-                        isinstance(target, ast.Name)
-                        and not more
-                        and sets[target.id] == 1
-                        and target.id not in changed
-                        and len(repr(value.value)) <= _LITERAL
-                    ):
-                        found[module, target.id] = value
-        return found
-
-    def _uses(self) -> Counter[str]:
-        uses: Counter[str] = Counter()
-        for module, tree in self.trees.items():
-            for node in ast.walk(tree):
-                key = None
-                if isinstance(node, ast.Name):
-                    key = self.key_of(module, node.id)
-                elif isinstance(node, ast.Attribute):
-                    uses["." + node.attr] += 1
-                    key = self.key_at(module, node)
-                elif isinstance(node, ast.keyword):
-                    key = ("", str(node.arg))
-                if key:
-                    uses["/".join(key)] += 1
-        return uses
-
-    def _free(self) -> set[str]:
-        """Return the names that stay anywhere in the program."""
-        free = set(keyword.kwlist) | set(dir(builtins)) | self.fixed
-        for module, tree in self.trees.items():
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Name) and (not self.key_of(module, node.id) or _is_special(node.id)):
-                    free.add(node.id)
-                elif isinstance(node, ast.alias):
-                    free.add(node.asname or node.name)
-        return free
-
-
 class _Shortener(ast.NodeTransformer):
     """Gives what is in one module its short names."""
 
-    def __init__(self, names: _Names, module: str) -> None:
+    def __init__(self, names: Names, module: str) -> None:
         self.names = names
         self.module = module
         self.scope: dict[str, str] | None = None
@@ -292,36 +172,59 @@ class _Shortener(ast.NodeTransformer):
     def _scope_of(self, inside: list[ast.AST]) -> dict[str, str]:
         """Return short names for all that a function and those inside it bind."""
         nodes = [node for part in inside for node in ast.walk(part)]
+        apart = {target for node in nodes if isinstance(node, _Comprehension) for target in _targets(node)}
         shared = {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
         imported = {node.asname or node.name for node in nodes if isinstance(node, ast.alias)}
-        bound: Counter[str] = Counter()
+        bound: dict[str, None] = {}
         used: set[str] = set()
         for node in nodes:
             if isinstance(node, ast.arg):
-                bound[node.arg] += 1
+                bound[node.arg] = None
             elif isinstance(node, ast.FunctionDef | ast.ExceptHandler) and node.name:
-                bound[node.name] += 1
-            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id not in shared:
-                bound[node.id] += 1
-        for name in imported | self.names.fixed:
-            del bound[name]
+                bound[node.name] = None
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in apart:
+                bound[node.id] = None
+        for name in imported | shared | self.names.fixed:
+            bound.pop(name, None)
         for node in nodes:
             key = None
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                if node.id in bound:
-                    bound[node.id] += 1
-                else:
-                    key = self.names.key_of(self.module, node.id)
+                key = None if node.id in bound else self.names.key_of(self.module, node.id)
             elif isinstance(node, ast.Attribute):
                 key = self.names.key_at(self.module, node)
             if key:
                 used.add(self.names.short.get(key, key[1]))
         scope = {name: self.names.short["", name] for name in sorted(bound) if ("", name) in self.names.short}
         used.update(scope.values(), (self.names.short.get((self.module, name), name) for name in shared))
-        rest = {name: uses for name, uses in bound.items() if name not in scope}
-        if "self" in rest:
-            rest["self"] = 1 << 30
-        return {**scope, **_assigned(rest, (name for name in self.names.locals if name not in used))}
+        # In the order in which they come, so that functions that begin alike look alike to the compressor.
+        rest = [name for name in bound if name not in scope]
+        return {**scope, **dict(zip(rest, (name for name in self.names.locals if name not in used), strict=False))}
+
+    def _comprehension(self, node: _Comprehension) -> _Comprehension:
+        """Give what a comprehension binds names of its own: those that nothing in it has."""
+        if self.scope is None:
+            self.generic_visit(node)
+            return node
+        outer, first = self.scope, node.generators[0]
+        own = list(dict.fromkeys(target.id for target in _targets(node)))
+        iterable, first.iter = self.visit(first.iter), ast.Constant(None)
+        used = {self._name_now(part) for part in ast.walk(node) if not (isinstance(part, ast.Name) and part.id in own)}
+        self.scope = {**outer, **dict(zip(own, (name for name in self.names.locals if name not in used), strict=False))}
+        self.generic_visit(node)
+        self.scope, first.iter = outer, iterable
+        return node
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension  # noqa: N815
+
+    def _name_now(self, node: ast.AST) -> str:
+        """Return the short name that a name, a parameter or something of a module has where it stands."""
+        scope, key = self.scope or {}, None
+        name = node.id if isinstance(node, ast.Name) else node.arg if isinstance(node, ast.arg) else ""
+        if isinstance(node, ast.Name):
+            key = self.names.key_of(self.module, name)
+        elif isinstance(node, ast.Attribute):
+            key = self.names.key_at(self.module, node)
+        return scope.get(name) or (self.names.short.get(key, key[1]) if key else name)
 
     def visit_Import(self, node: ast.Import) -> ast.Import | None:
         node.names = [alias for alias in node.names if alias.name not in self.names.trees]
@@ -338,75 +241,7 @@ class _Shortener(ast.NodeTransformer):
         return node
 
 
-def called(call: ast.Call) -> str:
-    """Return the last word of what is called."""
-    function = call.func
-    return (
-        function.id if isinstance(function, ast.Name) else function.attr if isinstance(function, ast.Attribute) else ""
-    )
-
-
-def _walk(trees: Mapping[str, ast.Module], *kinds: type[ast.AST]) -> Iterator[Any]:
-    return (node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, kinds))
-
-
-def _bound(body: Iterable[ast.stmt]) -> set[str]:
-    """Return what statements bind in their own namespace, imports apart."""
-    found: set[str] = set()
-    pending: list[ast.AST] = list(body)
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
-            continue
-        if isinstance(node, ast.Lambda):
-            continue
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            found.add(node.name)
-        pending.extend(ast.iter_child_nodes(node))
-    return found
-
-
-def _attributes(trees: Mapping[str, ast.Module]) -> set[str]:
-    """Return the attributes that classes of the program have, or that it sets."""
-    found = {node.attr for node in _walk(trees, ast.Attribute) if isinstance(node.ctx, ast.Store)}
-    for node in _walk(trees, ast.ClassDef):
-        found |= _bound(node.body)
-    return {name for name in found if not _is_special(name)}
-
-
-def _outside(trees: Mapping[str, ast.Module]) -> set[str]:
-    """Return the names that Python has, and those of what the program imports and of its classes."""
-    found = {*dir(builtins), *keyword.kwlist}
-    things: list[object] = [builtins, io, types]
-    for node in _walk(trees, ast.Import, ast.ImportFrom):
-        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-        things += [importlib.import_module(name) for name in modules if name not in trees]
-    for thing in things:
-        found.update(dir(thing))
-        for name in dir(thing):
-            member = getattr(thing, name, None)
-            found.update(dir(member if isinstance(member, type) else type(member)))
-    return found
-
-
-def _is_special(name: str) -> bool:
-    return name.startswith("_") and name.endswith("_")
-
-
-def _is_long(name: str) -> bool:
-    return len(name) > 1
-
-
-def _shorts(avoid: set[str]) -> Iterator[str]:
-    """Yield names, the shortest first."""
-    tails = _LETTERS + string.digits + "_"
-    names = itertools.chain(_LETTERS, map("".join, itertools.product(_LETTERS, tails)))
-    return (name for name in names if name not in avoid)
-
-
-def _assigned(uses: Mapping[_Key, int], pool: Iterable[str]) -> dict[_Key, str]:
-    """Return a name for each key, the shortest for the one that is used most."""
-    return dict(zip(sorted(uses, key=lambda key: -uses[key]), pool, strict=False))
+def _targets(node: _Comprehension) -> list[ast.Name]:
+    """Return the names that a comprehension binds, in their order."""
+    parts = [part for generator in node.generators for part in ast.walk(generator.target)]
+    return [part for part in parts if isinstance(part, ast.Name)]

@@ -9,7 +9,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from stethoscope.collect.watchlist import expand
+from stethoscope.model.wire import expand
 from stethoscope.parse.smi import RARE_FIELDS
 from stethoscope.specs.probes import load_manifest
 

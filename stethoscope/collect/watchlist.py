@@ -45,36 +45,33 @@ def line_of(groups: list[dict[str, Any]]) -> bytes:
 
 
 def watch_groups(*, sudo: bool, pace: float = 1.0) -> list[dict[str, Any]]:
-    """Return the groups as a control line has them, without braces."""
+    """Return the groups as a control line has them, with the braces of the manifest."""
     return [_group(group, sudo=sudo, pace=pace) for group in load_manifest().watch]
-
-
-def expand(pattern: str) -> list[str]:
-    """Return the patterns that a pattern with braces stands for, as a shell writes them out, none inside others."""
-    before, found, rest = pattern.partition("{")
-    if not found:
-        return [pattern]
-    words, _, after = rest.partition("}")
-    return [other for word in words.split(",") for other in expand(f"{before}{word}{after}")]
 
 
 def _group(group: Watch, *, sudo: bool, pace: float) -> dict[str, Any]:
     every_s = group.every_s * pace if group.tier == "medium" else group.every_s
-    message: dict[str, Any] = {"name": group.id, "s": every_s}
+    message: dict[str, Any] = {"name": group.id, "s": _short(every_s)}
     if group.read:
-        message["read"] = [[path, read.keep] for read in group.read for path in expand(read.path)]
+        message["read"] = [[read.path, read.keep] for read in group.read]
     if group.run:
         message["run"] = [_run(run, sudo=sudo) for run in group.run]
     return message
 
 
 def _run(run: Run, *, sudo: bool) -> dict[str, Any]:
-    message: dict[str, Any] = {"id": run.id, "argv": run.argv, "limit": run.limit_s}
+    message: dict[str, Any] = {"id": run.id, "argv": run.argv}
+    if run.limit_s != wire.LIMIT_S:
+        message["limit"] = _short(run.limit_s)
     if run.each:
-        message["each"] = " ".join(expand(run.each))
+        message["each"] = run.each
     if run.root and sudo:
         message["sudo"] = 1
     return message
+
+
+def _short(seconds: float) -> float:
+    return int(seconds) if seconds == int(seconds) else seconds
 
 
 def commands_of() -> list[str]:

@@ -165,6 +165,8 @@ _kind = msgspec.json.Decoder(_Kind)
 _encoder = msgspec.json.Encoder()
 
 
+LIMIT_S = 10.0
+"""So long a command of a group may take, unless the group says something else."""
 _RAW = -zlib.MAX_WBITS
 _WINDOW = 32768
 _LONGEST_GROUPS = 262144
@@ -181,6 +183,16 @@ def watch_line(groups: list[dict[str, Any]], parts: bytes, first: bytes) -> byte
     read them, packed with the first stage of the payload as dictionary."""
     packed = deflate(msgspec.json.encode(groups) + b"\0" + parts, zlib.decompress(first, _RAW))
     return b'{"do":"watch","bytes":%d}\n%s' % (len(packed), packed)
+
+
+def expand(pattern: str) -> list[str]:
+    """Return the patterns that a pattern with braces stands for, as a shell writes them out, none inside others. What a
+    group has, and what runs for each file that is found, may have them."""
+    before, found, rest = pattern.partition("{")
+    if not found:
+        return [pattern]
+    words, _, after = rest.partition("}")
+    return [other for word in words.split(",") for other in expand(f"{before}{word}{after}")]
 
 
 def watch_groups(packed: bytes, first: bytes) -> list[dict[str, Any]]:

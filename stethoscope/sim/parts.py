@@ -95,7 +95,7 @@ def content(view: View, order: Order) -> dict[str, Any] | None:
     ran = {}
     for run in order.run:
         if run.each:
-            globs = run.each.split()
+            globs = wire.expand(run.each)
             for path in (path for path in _DEVICES if any(fnmatch.fnmatchcase(path, glob) for glob in globs)):
                 ran[f"{run.id} {os.path.basename(path)}"] = command(view, [*run.argv, path])
         else:
@@ -128,7 +128,7 @@ def _plan(
 ) -> tuple[list[tuple[str, str, list[str]]], list[tuple[str, str]]]:
     """Return (pattern, what to keep, paths) of every read that finds something, and the files that are not there."""
     plan, absent = [], []
-    for pattern, keep in reads:
+    for pattern, keep in ((pattern, keep) for braced, keep in reads for pattern in wire.expand(braced)):
         if keep == _TASKS:
             found = [path for path in paths if path == _TASKS]
         elif _is_pattern(pattern):

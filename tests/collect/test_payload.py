@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import os
 import shutil
@@ -135,8 +136,11 @@ def unpack(data: bytes) -> tuple[str, str]:
 
 
 def test_both_stages_are_small_and_all_that_a_node_gets() -> None:
-    sent = len(payload.payload()) + max(len(watchlist.watch_line(sudo)) for sudo in (False, True))
-    assert sent <= 17_800
+    first = len(payload.payload())
+    sent = first + max(len(watchlist.watch_line(sudo)) for sudo in (False, True))
+    # Packers of zlib differ by a few bytes.
+    assert first <= 9_700
+    assert sent <= 16_700
     probe, child = unpack(payload.payload())
     later = [text.decode("ascii") for text in payload.stages()[1].split(b"\0")]
     assert len(later) == 2
@@ -178,10 +182,10 @@ def test_the_line_after_the_first_frame_has_the_groups_of_the_manifest() -> None
     groups = {group["name"]: group for group in plain}
     assert groups["gpu"] == {"name": "gpu", "s": 30}
     reads = {path for group in groups.values() for path, _ in group.get("read", ())}
-    assert {"/proc/diskstats", "/sys/bus/pci/drivers/nvme/0*/max_link_width"} <= reads
-    assert not [path for path in reads if set("{} ") & set(path)]
+    assert {"/proc/diskstats", "/sys/class/net/*/device"} <= reads
+    assert "/sys/bus/pci/drivers/nvme/0*/max_link_width" in {path for braced in reads for path in wire.expand(braced)}
     smart = {"id": "smart", "argv": ["smartctl", "--json=c", "-a"], "limit": 20}
-    each = "/dev/sd[a-z] /dev/sd[a-z][a-z] /dev/nvme[0-9] /dev/nvme[0-9][0-9]"
+    each = "/dev/{sd[a-z],sd[a-z][a-z],nvme[0-9],nvme[0-9][0-9]}"
     assert groups["smart"]["run"] == [{**smart, "each": each}]
     assert sudo[-1]["run"] == [{**smart, "each": each, "sudo": 1}]
     runs = [run for group in sudo for run in group.get("run", ())]
@@ -213,8 +217,11 @@ def test_every_command_of_the_manifest_is_documented() -> None:
         ("/a{,x}", ["/a", "/ax"]),
     ],
 )
-def test_braces_stand_for_several_patterns(pattern: str, patterns: list[str]) -> None:
-    assert watchlist.expand(pattern) == patterns
+def test_braces_stand_for_several_patterns(pattern: str, patterns: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert wire.expand(pattern) == patterns
+    monkeypatch.syspath_prepend(str(paths.bundled("probes")))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    assert importlib.import_module("keep").expand(pattern) == patterns
 
 
 def test_the_manifest_names_every_part() -> None:

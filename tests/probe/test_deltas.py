@@ -86,8 +86,22 @@ def test_a_full_frame_comes_every_minute_and_nothing_twice(stream: ModuleType) -
 
 
 @pytest.mark.parametrize(
-    ("value", "number"),
-    [(1, 1.0), (2.5, 2.5), (True, None), ("3", None), (None, None), (float("nan"), None), (10**400, None)],
+    ("value", "tick_s"),
+    [
+        (1, 1.0),
+        (2.5, 2.5),
+        (0.01, 0.2),
+        (0, 2.0),
+        (3601, 2.0),
+        (True, 2.0),
+        ("3", 2.0),
+        (None, 2.0),
+        (float("nan"), 2.0),
+        (10**400, 2.0),
+    ],
 )
-def test_numbers_of_control_lines(stream: ModuleType, value: object, number: float | None) -> None:
-    assert stream.number_or_none(value) == number
+def test_ticks_of_control_lines(stream: ModuleType, value: object, tick_s: float) -> None:
+    probe = stream.Probe("n", 2.0, b"")
+    probe.commands.append({"do": "tick", "s": value})
+    assert probe.obey() == (tick_s != 2.0)
+    assert probe.tick_s == tick_s

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 import time
 import zlib
 from pathlib import Path
@@ -94,6 +96,56 @@ def test_a_stuck_child_of_an_earlier_console_that_ends(
     assert not has_mark(child, "stethoscope-nvml")
     assert gpus.notes() == {}
     assert len(gpus.identities) == 8
+
+
+@pytest.fixture
+def lost() -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
+    """Yield a function that starts what looks like an NVML child whose probe is gone; it ends with its input."""
+    code = "import sys; open('/proc/self/comm', 'w').write('stethoscope-nvml'[:15]); sys.stdin.read()"
+    started: list[subprocess.Popen[bytes]] = []
+
+    def begin() -> subprocess.Popen[bytes]:
+        child = subprocess.Popen([sys.executable, "-I", "-S", "-c", code], stdin=subprocess.PIPE)
+        started.append(child)
+        assert wait_for(lambda: Path(f"/proc/{child.pid}/comm").read_text() == "stethoscope-nvm\n", 5)
+        return child
+
+    yield begin
+    for child in started:
+        child.communicate()
+
+
+def test_children_of_others_that_come_and_go_are_not_stuck(
+    gpus: Any, lost: Callable[[], subprocess.Popen[bytes]]
+) -> None:
+    notes = set()
+
+    def seen(pids: set[int]) -> bool:
+        notes.add(gpus.note)
+        return bool(gpus.suspects >= pids)
+
+    first = lost()
+    assert go_on(gpus, lambda: seen({first.pid}))
+    assert gpus.pid == 0
+    # It ends within its grace, and another one is there by then, which may well outlive it.
+    second = lost()
+    first.communicate()
+    assert go_on(gpus, lambda: seen(set()) and gpus.pid > 0)
+    assert second.poll() is None
+    assert notes == {"starting"}
+    assert go_on(gpus, lambda: gpus.note == "")
+
+
+def test_a_child_that_is_there_at_every_look_is_stuck(gpus: Any, lost: Callable[[], subprocess.Popen[bytes]]) -> None:
+    first, second = lost(), lost()
+    began = time.monotonic()
+    assert go_on(gpus, lambda: len(gpus.suspects) >= 2)
+    first.communicate()
+    assert go_on(gpus, lambda: gpus.note == "hung")
+    assert 2.0 <= time.monotonic() - began < 4.0
+    assert gpus.notes() == {"nvml": "hung", "nvml_pid": str(second.pid)}
+    second.communicate()
+    assert go_on(gpus, lambda: gpus.note == "")
 
 
 def test_a_driver_that_is_slow_to_start_is_not_hung_before_half_a_minute(nvml: ModuleType) -> None:

@@ -295,7 +295,7 @@ def test_a_command_runs_for_every_file_that_is_found(
     watched = watch(
         group(
             "a",
-            run=[{"id": "smart", "argv": ["smart", "-a"], "each": "/dev/sd[a-z] /dev/nvme[0-9] /dev/nvme[0-9][0-9]"}],
+            run=[{"id": "smart", "argv": ["smart", "-a"], "each": "/dev/{sd[a-z],nvme[0-9],nvme[0-9][0-9]}"}],
         )
     )
     ran = watched.part("a").ran
@@ -345,7 +345,7 @@ def test_a_command_that_cannot_be_ended_is_not_started_again(
     assert commands.run(arguments, 0.5) == {"status": "hung"}
     assert began.read_text() == "x\n"
     os.kill(pid, signal.SIGKILL)
-    assert wait_for(lambda: commands.run(["true"], 1) == {} and commands.collect(pid, 0) is not None, 5)
+    assert wait_for(lambda: commands.run(["true"], 1) == {} and commands.processes.collect(pid, 0) is not None, 5)
     commands.here.pop(tuple(arguments))
     monkeypatch.undo()
 
