@@ -29,6 +29,7 @@ ANY = "*"
 Blame = Literal["reporter", "named", "peer", "nobody"]
 """Whom a line accuses: who prints it, whom its fields name, the other end that they name, or nobody."""
 
+_FIRST_OF_NUMBERS = frozenset("-0123456789")
 _READERS = ("stethoscope.specs.signature", "stethoscope.specs.signature_file")
 _HEX = frozenset({"busid", "src_dev", "dst_dev", "hash", "guid", "addr", "comm", "syndrome", "version"})
 """Groups that may look like whole numbers and are none."""
@@ -117,11 +118,13 @@ class Signature:
 
     def fields(self, match: re.Match[str]) -> dict[str, str | int]:
         """Return the named groups of `match` that took part, whole numbers as such."""
-        return {
-            name: int(value) if _is_number(name, value) else value.strip()
-            for name, value in match.groupdict().items()
-            if value is not None
-        }
+        found: dict[str, str | int] = {}
+        for name, value in match.groupdict().items():
+            if value is not None:
+                # Letters are the most frequent first character, and then it is no number.
+                is_number = value[:1] in _FIRST_OF_NUMBERS and _is_number(name, value)
+                found[name] = int(value) if is_number else value.strip()
+        return found
 
     def variant(self, fields: Mapping[str, object]) -> Signature:
         """Return the signature as it is for these fields: the first variant that fits, else itself."""

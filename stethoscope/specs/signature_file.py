@@ -46,7 +46,8 @@ class VariantSpec(Spec, frozen=True):
 
     when: dict[str, str | int | list[str | int]]
     role: Role | None = None
-    root_cause: str | None = None
+    root_cause: str | msgspec.UnsetType | None = msgspec.UNSET
+    """Null takes that of the signature away."""
     severity: Level | None = None
     meaning: str | None = None
     likely_causes: list[str] | None = None
@@ -176,8 +177,10 @@ def _variant(spec: VariantSpec, of: SignatureSpec) -> Variant:
     changes: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in msgspec.structs.asdict(spec).items()
-        if value is not None and name not in ("when", "blame")
+        if value is not None and name not in ("when", "blame", "root_cause")
     }
+    if spec.root_cause is not msgspec.UNSET:
+        changes["root_cause"] = spec.root_cause
     if spec.severity is not None:
         changes["severity"] = Severity(spec.severity)
     if spec.blame is not None:
@@ -213,7 +216,7 @@ def _causes(spec: SignatureSpec) -> Iterator[tuple[str, tuple[str | int, ...]]]:
     if spec.root_cause is not None:
         yield spec.root_cause, ("root_cause",)
     for at, variant in enumerate(spec.variants):
-        if variant.root_cause is not None:
+        if isinstance(variant.root_cause, str):
             yield variant.root_cause, ("variants", at, "root_cause")
 
 
