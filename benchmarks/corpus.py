@@ -223,8 +223,8 @@ def _read_tree(root: str) -> Iterator[Facts]:
             part = wire.Part(seq=1, mono=1.0, wall=1.0, name=group["name"], s=group["s"])
             found: dict[str, dict[str, str]] = {"files": part.files, "failed": part.failed}
             keep.heads.clear()
-            for pattern, kept in group.get("read", ()):
-                if kept not in _OF_THE_KERNEL:
+            for braced, kept in group.get("read", ()):
+                for pattern in wire.expand(braced) if kept not in _OF_THE_KERNEL else ():
                     keep.read(pattern, kept, found, lambda *_: None)
             message = parse(wire.encode(part))
             if isinstance(message, wire.Part):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,17 +17,6 @@ if TYPE_CHECKING:
     from stethoscope.model.facts import Facts
     from stethoscope.sim.twin import Twin
 
-_BRACES = re.compile(r"\{([^}]*)\}")
-
-
-def spread(pattern: str) -> list[str]:
-    """Return the patterns that braces stand for."""
-    found = _BRACES.search(pattern)
-    if found is None:
-        return [pattern]
-    before, after = pattern[: found.start()], pattern[found.end() :]
-    return [one for word in found[1].split(",") for one in spread(before + word + after)]
-
 
 def groups() -> list[dict[str, Any]]:
     """Return the groups of the manifest as the control line has them."""
@@ -36,12 +24,12 @@ def groups() -> list[dict[str, Any]]:
         {
             "name": watch.id,
             "s": watch.every_s,
-            "read": [[path, read.keep] for read in watch.read for path in spread(read.path)],
+            "read": [[read.path, read.keep] for read in watch.read],
             "run": [
                 {
                     "id": run.id,
                     "argv": run.argv,
-                    "each": " ".join(spread(run.each)) if run.each else "",
+                    "each": run.each,
                     "sudo": run.root,
                 }
                 for run in watch.run
