@@ -18,7 +18,7 @@ from stethoscope.analysis.judge_generic import alive_after, direct_errors
 from stethoscope.analysis.judge_kernel_part import kernel_alone, kernel_candidates
 from stethoscope.analysis.judge_pace import slow
 from stethoscope.analysis.judge_peers import fabric
-from stethoscope.analysis.judge_scene import FINISHED, Scene, look
+from stethoscope.analysis.judge_scene import Scene, look
 from stethoscope.analysis.judge_setup import set_up, tests_without_result
 from stethoscope.analysis.judge_sockets import network
 from stethoscope.analysis.judge_store import rendezvous
@@ -108,7 +108,7 @@ def _merged(candidates: list[Candidate]) -> list[Candidate]:
 
 def _failed(scene: Scene) -> bool:
     """Tell whether anything in the log went wrong that did not heal and is not the noise of a normal end."""
-    ended = scene.find(*FINISHED)
+    ended = scene.ends()
     if tests_without_result(scene):
         return True
     for clue in scene.clues:
@@ -132,7 +132,7 @@ def _after_end(scene: Scene, clue: Clue) -> bool:
 
 
 def _healthy(scene: Scene) -> LogVerdict:
-    steps, ended = scene.progress(), scene.find(*FINISHED)
+    steps, ended = scene.progress(), scene.ends()
     ready = scene.find("nccl.init.complete", "nccl.connected")
     supports = []
     if ended:

@@ -110,7 +110,7 @@ def direct_errors(scene: Scene) -> list[Candidate]:
 
 def alive_after(scene: Scene, clue: Clue) -> bool:
     """Tell whether the job did two more steps, or came to its end, after this line: then it did not stop there."""
-    return scene.steps_after(clue) >= 2 or scene.finished_after(clue)
+    return scene.went_on(clue) or scene.finished_after(clue)
 
 
 def _candidate(scene: Scene, cause: str, clues: list[Clue], kind: int, weight: float | None = None) -> Candidate:

@@ -25,6 +25,9 @@ NAMES_ITS_RANK = {"torch.store.barrier", "training.nan", "torch.gloo.timeout"}
 """Lines whose field `rank` is the global rank of who printed them."""
 FINISHED = ("training.finished", "tests.concluded")
 _DEVICE = re.compile(r"\[\d+\](?P<name>[^:\s]+):\d+/(?P<kind>IB|RoCE)")
+_OF_TRAINING = re.compile(r"(?i)\bloss|^\s*iteration")
+"""A bar without either may be of an evaluation or of a file that was read."""
+_RANK_INSIDE = re.compile(r".{0,80}?\[rank(\d{1,6})\]:")
 _LISTED = re.compile(r"\[\d+\](?P<name>[\w.@-]+):(?P<ip>[0-9a-fA-F.:]+?)<")
 
 
@@ -116,6 +119,8 @@ class Scene:
     versions: dict[str, set[str]] = field(default_factory=dict)
     settings: dict[str, dict[str, set[str]]] = field(default_factory=dict)
     """Host to its NCCL variables with their values."""
+    _ends: list[Clue] | None = None
+    _last: list[Clue] | None = None
 
     def find(self, *signatures: str) -> list[Clue]:
         """Return the clues of these signatures in order."""
@@ -131,6 +136,15 @@ class Scene:
         signature = self.signatures.by_id.get(event.signature)
         return signature.variant(event.fields) if signature is not None else None
 
+    def ends(self) -> list[Clue]:
+        """Return the lines that show that the job came to its end: it says so, or its last step was the last one."""
+        if self._ends is None:
+            last = [c for c in self.progress() if c.number("it") is not None and c.number("it") == c.number("total")]
+            work = [c for c in last[-1:] if c is self.progress()[-1] and _OF_TRAINING.search(c.event.text)]
+            work = [c for c in work if not c.text("epoch")]
+            self._ends = sorted([*self.find(*FINISHED), *work], key=lambda clue: clue.index)
+        return self._ends
+
     def progress(self) -> list[Clue]:
         """Return the lines that show that work was done."""
         return self.find(*PROGRESS)
@@ -139,17 +153,23 @@ class Scene:
         """Tell whether work was done before this line."""
         return any(before(step, clue) for step in self.progress())
 
-    def steps_after(self, clue: Clue) -> int:
-        """Return how many progress lines came after this line."""
-        return sum(step.event.count for step in self.progress() if before(clue, step, strictly=True))
+    def went_on(self, clue: Clue) -> bool:
+        """Tell whether the job did at least two more steps after this line."""
+        last = self._last_steps()
+        return sum(step.event.count for step in last if before(clue, step, strictly=True)) > 1
+
+    def _last_steps(self) -> list[Clue]:
+        if self._last is None:
+            self._last = self.progress()[-2:]
+        return self._last
 
     def finished_after(self, clue: Clue) -> bool:
         """Tell whether the job came to its normal end after this line."""
-        return any(before(clue, end) for end in self.find(*FINISHED))
+        return any(before(clue, end) for end in self.ends())
 
     def finished_before(self, clue: Clue) -> bool:
         """Tell whether the job came to its normal end before this line."""
-        return any(before(end, clue) for end in self.find(*FINISHED))
+        return any(before(end, clue) for end in self.ends())
 
     @property
     def several_hosts(self) -> bool:
@@ -183,6 +203,8 @@ def look(log: Log, signatures: KnownSignatures) -> Scene:
         )
         if clue.rank is None and event.signature in NAMES_ITS_RANK:
             clue.rank = clue.number("rank")
+        if clue.rank is None and (named := _RANK_INSIDE.match(event.text)):  # behind a prefix that nobody knows
+            clue.rank = int(named[1])
         scene.clues.append(clue)
         scene.by_signature.setdefault(event.signature, []).append(clue)
     _give_to_writers(scene)

@@ -23,7 +23,13 @@ def _names(scene: Scene) -> list[Candidate]:
     clues = scene.find("torch.store.name_lookup", "torch.store.host_not_found")
     joined = scene.find("nccl.boot.using", "nccl.init.start", "torch.store.joined", *PROGRESS)
     clues = [c for c in clues if not any(j.index > c.index for j in joined)]
-    final = [c for c in clues if c.signature == "torch.store.host_not_found" or c.text("code") not in {"", "-5", "-9"}]
+    given_up = {c.text("host") for c in scene.find("torch.store.connect_timeout")}
+    final = [
+        c
+        for c in clues
+        if c.signature == "torch.store.host_not_found"
+        or (c.text("code") not in {"", "-5", "-9"} and ("IPv4" in c.event.text or c.text("host") in given_up))
+    ]
     if not final:
         return []
     name = next((c.text("host") for c in final if c.text("host")), "")
