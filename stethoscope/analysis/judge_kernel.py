@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from stethoscope.analysis.kernel_cause import Choice, choose, is_after_reset, severity_of
 from stethoscope.analysis.kernel_incidents import group, read_signs
 from stethoscope.analysis.kernel_links import link
+from stethoscope.analysis.kernel_ports import is_shutdown
 from stethoscope.analysis.kernel_repeats import repeats_on_one_gpu
 from stethoscope.analysis.kernel_words import verdict_of
 from stethoscope.model.finding import Severity
@@ -37,7 +38,8 @@ def judge_kernel(log: Log, signatures: KnownSignatures | None = None, codes: Cod
     signs = read_signs(log, codes, signatures)
     incidents = link(group(signs))
     resets = [sign for sign in signs if sign.event.signature in _LOADED]
-    judged: list[tuple[tuple[int, ...], Incident, Choice, Severity]] = []
+    boots = [sign for sign in signs if sign.event.signature == "boot.marker"]
+    judged: list[tuple[tuple[int, int, int, int], Incident, Choice, Severity]] = []
     for incident in incidents:
         choice = choose(incident, codes)
         if choice is None:
@@ -45,7 +47,9 @@ def judge_kernel(log: Log, signatures: KnownSignatures | None = None, codes: Cod
         severity = severity_of(incident, choice)
         if severity is not Severity.P2 and is_after_reset(incident, resets):
             severity = Severity.P2
-        judged.append(((), incident, choice, severity))
+        if is_shutdown(incident, boots, signs):
+            continue
+        judged.append((_order(incident, choice.sign, severity), incident, choice, severity))
     suspects = repeats_on_one_gpu([(incident, choice.sign) for _, incident, choice, _ in judged])
     ranked = []
     for _, incident, choice, severity in judged:
@@ -54,6 +58,8 @@ def judge_kernel(log: Log, signatures: KnownSignatures | None = None, codes: Cod
             severity = Severity.P1
         if severity.rank <= Severity.P2.rank:
             ranked.append((_order(incident, choice.sign, severity), incident, choice, severity))
+    # Work of a program ended and nothing says why: no fault of the machine, and not nothing either.
+    ranked = ranked or [entry for entry in judged if entry[2].sign.xid is not None and entry[1].first.role != "context"]
     ranked.sort(key=lambda entry: entry[0])
     verdicts: dict[tuple[object, ...], LogVerdict] = {}
     for _, incident, choice, severity in ranked:

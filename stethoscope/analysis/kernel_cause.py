@@ -24,6 +24,10 @@ _TIMED_OUT = frozenset({119, 175})
 """Somebody asked a controller that had been dead for a while."""
 _WITNESSES = frozenset({14017, 19084, 24007, 29006, 30006})
 """The switch noticed that a GPU does not answer: the GPU is the cause."""
+_STORM = 10
+"""What is harmless once is a sign of wear when it comes so often."""
+_ANNOTATIONS = frozenset({171, 172})
+"""Where the memory was in which an error is reported beside them."""
 _HALTS = frozenset({46, 62, 109, 158})
 """One step less urgent after a fault of a program: a reset clears it."""
 AFTERMATH = ("os.", "k8s.", "dcgm.", "persistenced", "nvrm.rc_", "nvrm.reset_required", "nvrm.uvm_fatal")
@@ -45,6 +49,7 @@ class Choice(NamedTuple):
 def choose(incident: Incident, codes: Codes) -> Choice | None:
     """Return the first cause of an incident; None when nothing in it can be one."""
     signs = [sign for sign in incident.signs if sign.role not in ("context", "benign")]
+    signs = signs or [sign for sign in incident.signs if _counts_alone(sign)]
     if not signs:
         return None
     first_code = next((sign.index for sign in signs if sign.reading is not None), None)
@@ -53,7 +58,7 @@ def choose(incident: Incident, codes: Codes) -> Choice | None:
     for sign in named:
         own = next((other for other in causes if other.xid == _named(sign)), None)
         if own is not None and own.severity.rank <= Severity.P1.rank:
-            return Choice(own, None)
+            return Choice(_before(own, causes), None)
     if not causes and named:
         worst = min(named, key=lambda sign: (codes.xid(_named(sign) or 0).severity.rank, sign.index))
         return Choice(worst, codes.xid(_named(worst) or 0))
@@ -86,11 +91,7 @@ def severity_of(incident: Incident, choice: Choice) -> Severity:
         last = [sign for sign in incident.signs if sign.xid == 154 and sign.event.pci == cause.event.pci][-1]
         found[0] = last.severity
     found += [sign.severity for sign in last_state.values()]
-    worst = min(found, key=lambda severity: severity.rank)
-    if worst in (Severity.INFO, Severity.NONE) and cause.xid in ECHOES and cause.xid != 154:
-        # Work of a program ended there and nothing says why.
-        return Severity.P2
-    return worst
+    return min(found, key=lambda severity: severity.rank)
 
 
 def is_after_reset(incident: Incident, resets: Sequence[Sign], near_s: float = _RESET_NEAR_S) -> bool:
@@ -115,6 +116,27 @@ def _known_apart(one: Sign, other: Sign) -> bool:
     return seconds_between(one, other) is not None
 
 
+def _counts_alone(sign: Sign) -> bool:
+    """Tell whether what raises nothing beside other lines does by itself: a repair that waits, or what repeats."""
+    if sign.role == "benign" or sign.severity.rank > Severity.P2.rank:
+        return False
+    times = sign.event.fields.get("count", 1)
+    return sign.xid is not None or max(sign.event.count, times if isinstance(times, int) else 1) >= _STORM
+
+
+def _before(named: Sign, causes: Sequence[Sign]) -> Sign:
+    """Return what broke before the cause that victims name, on another GPU and more gravely: they name the nearest."""
+    other = [
+        sign
+        for sign in causes
+        if sign.index < named.index
+        and sign.event.pci != named.event.pci
+        and sign.severity.rank < named.severity.rank
+        and _class(sign, causes) <= _class(named, causes)
+    ]
+    return other[0] if other else named
+
+
 def _may_cause(sign: Sign, first_code: int | None) -> bool:
     """What is no code can be the cause of codes only when it was there before them, and is not the machine's reaction
     to them."""
@@ -131,8 +153,9 @@ def _first_cause(causes: Sequence[Sign]) -> Sign:
         detected = [sign for sign in own if sign.xid == 48]
         if detected:
             return detected[0]
+        own = [sign for sign in own if sign.xid not in _ANNOTATIONS] or own
     if best in (_CLASS_MEMORY, _CLASS_FIRMWARE, _CLASS_FABRIC, _CLASS_LATER):
-        first = min(own, key=lambda sign: (sign.severity.rank, sign.index))
+        first = min(own, key=lambda sign: (sign.severity.rank, _is_doubtful(sign), sign.index))
     else:
         first = min(own, key=lambda sign: sign.index)
     if best == _CLASS_FIRMWARE:
@@ -172,6 +195,11 @@ def _class_without_code(sign: Sign) -> int:
         return _CLASS_BUS
     # What else is printed beside Xids tells the same story with less in it.
     return _CLASS_LATER if sign.severity.rank <= Severity.P1.rank else _CLASS_ECHO
+
+
+def _is_doubtful(sign: Sign) -> bool:
+    """Tell whether a line without a code may as well be a consequence, where others of its device are not."""
+    return sign.reading is None and sign.role != "cause"
 
 
 def _broke_link(sign: Sign) -> bool:

@@ -24,6 +24,7 @@ FAMILIES = frozenset({
 })  # fmt: skip
 """First words of the ids of what kernel, driver and BMC print."""
 
+_OF_SCHEDULER = ("slurm.gres_low",)
 _GPU_FAMILIES = ("nvrm", "dcgm")
 _OFF_BUS = ("nvrm.off_bus.short", "nvrm.off_bus.probe", "nvrm.gpu_lost", "pcie.power_state", "nvrm.no_gpu")
 
@@ -102,7 +103,7 @@ def read_signs(log: Log, codes: Codes, signatures: KnownSignatures | None) -> li
     """Return what the kernel's events of `log` say, in their order."""
     signs = []
     for index, event in enumerate(log.events):
-        if event.signature.partition(".")[0] not in FAMILIES:
+        if event.signature.partition(".")[0] not in FAMILIES and event.signature not in _OF_SCHEDULER:
             continue
         reading = read_line(event.text, codes) if event.signature.startswith(("xid.", "sxid.")) else None
         cause: str | None = reading.code.root_cause if reading is not None else None

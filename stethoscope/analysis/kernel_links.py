@@ -15,14 +15,40 @@ if TYPE_CHECKING:
 
 _AFTERMATH_S = 900.0
 """Tasks that hang in the driver are reported minutes later; a second GPU that waits for the first fails then, too."""
+_MOST = 64
 _BEFORE_LOSS = ("aer.", "pcie.", "sel.pcie", "ghes", "iommu.")
+_PROGRAM = frozenset({8, 13, 31, 43, 45, 69, 109})
+"""What one program can do on all of its GPUs at once."""
 _OUT_OF_MEMORY = ("os.oom_global", "os.oom_memcg", "k8s.oomkilled")
 
 
 def link(incidents: list[Incident]) -> list[Incident]:
     """Return the incidents with those of one story merged, and consequences marked as such."""
-    kept = list(incidents)
-    for step in (_unnamed, _switch_and_gpu, _gpus_of_one_fabric, _signs_before_loss, _aftermath):
+    return [incident for era in _eras(incidents) for incident in _link_era(era)]
+
+
+def _eras(incidents: list[Incident]) -> list[list[Incident]]:
+    """Return the incidents of each machine, cut where it was quiet for so long that nothing hangs together across.
+
+    An era is bounded in size too: a machine that fails every minute for days must not take hours to read.
+    """
+    machines: dict[tuple[str, int], list[list[Incident]]] = {}
+    ends: dict[tuple[str, int], Sign] = {}
+    for incident in incidents:
+        key = (incident.host, incident.boot)
+        eras = machines.setdefault(key, [[]])
+        if eras[-1] and (len(eras[-1]) >= _MOST or not near(ends[key], incident.first, _AFTERMATH_S)):
+            eras.append([])
+        eras[-1].append(incident)
+        last = incident.signs[-1]
+        if key not in ends or ends[key].index < last.index:
+            ends[key] = last
+    return [era for eras in machines.values() for era in eras]
+
+
+def _link_era(incidents: list[Incident]) -> list[Incident]:
+    kept = incidents
+    for step in (_unnamed, _switch_and_gpu, _gpus_of_one_fabric, _gpus_of_one_program, _signs_before_loss, _aftermath):
         kept = _merged(kept, step)
     for one in kept:
         for other in kept:
@@ -35,7 +61,7 @@ def _merged(incidents: list[Incident], belongs: Callable[[Incident, Incident], b
     """Return the incidents with each one for which `belongs(main, part)` is true taken into the nearest such main."""
     kept: list[Incident] = list(incidents)
     for part in incidents:
-        mains = [main for main in kept if main is not part and _same_machine(main, part) and belongs(main, part)]
+        mains = [main for main in kept if main is not part and belongs(main, part)]
         if mains and part in kept:
             nearest = min(mains, key=lambda main: abs(main.first.index - part.first.index))
             nearest.merge(part)
@@ -43,11 +69,10 @@ def _merged(incidents: list[Incident], belongs: Callable[[Incident, Incident], b
     return kept
 
 
-def _same_machine(one: Incident, other: Incident) -> bool:
-    return one.host == other.host and one.boot == other.boot
-
-
 def _overlap(one: Incident, other: Incident, within_s: float = GAP_S) -> bool:
+    early, late = (one, other) if one.first.index <= other.first.index else (other, one)
+    if early.signs[-1].index < late.first.index:
+        return any(near(sign, late.first, within_s) for sign in early.signs)
     return any(
         near(a, b, within_s) if a.index <= b.index else near(b, a, within_s) for a in one.signs for b in other.signs
     )
@@ -95,6 +120,17 @@ def _gpus_of_one_fabric(main: Incident, part: Incident) -> bool:
     return _on_fabric(main) and (_on_fabric(part) or only_echoes) and _overlap(main, part)
 
 
+def _gpus_of_one_program(main: Incident, part: Incident) -> bool:
+    """The same fault on several GPUs in the same minutes is one program's."""
+    if main.kind != "gpu" or part.kind != "gpu" or main.first.index > part.first.index:
+        return False
+    ours, theirs = main.codes(), part.codes()
+    return (
+        bool(ours) and ours[0] in _PROGRAM and set(ours) <= _PROGRAM and set(theirs) <= set(ours)
+        and theirs[:1] == ours[:1] and _overlap(main, part)
+    )  # fmt: skip
+
+
 def _signs_before_loss(main: Incident, part: Incident) -> bool:
     """PCIe errors of the port above belong to the GPU that is lost after them; the port says not which GPU it is."""
     if part.kind != "host" or not part.first.event.signature.startswith(_BEFORE_LOSS) or main.kind != "gpu":
@@ -124,7 +160,7 @@ def _aftermath(main: Incident, part: Incident) -> bool:
 
 
 def _is_consequence(one: Incident, other: Incident) -> bool:
-    if not _same_machine(one, other) or not _matters(other):
+    if not _matters(other):
         return False
     lead = _lead_s(other.first, one.first)
     if one.kind == "gpu" and one.codes() and all(code in ECHOES for code in one.codes()):

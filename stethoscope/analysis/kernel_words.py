@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from stethoscope.analysis.kernel_cause import ECHOES
+from stethoscope.analysis.kernel_ports import came_back, times_down
+from stethoscope.analysis.kernel_repeats import FAULTS
 from stethoscope.model.finding import Fact, Severity
 from stethoscope.model.logs import Culprit, LogVerdict
 
@@ -15,6 +18,12 @@ if TYPE_CHECKING:
     from stethoscope.analysis.kernel_repeats import Suspect
     from stethoscope.specs.codes import Codes
 
+_DRIVERS = {"nvidia": "gpu", "mlx5_core": "nic", "nvme": "disk"}
+_OF_DRIVER = frozenset({"nvidia", "nvidia_uvm", "nvidia_modeset"})
+_OF_SHARED_STORAGE = frozenset({
+    "nfs", "nfsv4", "sunrpc", "lustre", "ptlrpc", "osc", "wekafsio", "wekafsgw", "mmfs26", "mmfslinux", "ceph",
+    "libceph", "fuse", "beegfs",
+})  # fmt: skip
 _MOST_FACTS = 12
 _MOST_CULPRITS = 4
 _TEXT = 160
@@ -29,8 +38,10 @@ def verdict_of(
     root_cause = (choice.named.root_cause if choice.named is not None else cause.root_cause) or "unknown"
     if suspect is not None:
         root_cause = "gpu_hw_fault"
-    elif root_cause == "unknown" and _has_stuck_task(incident):
-        root_cause = "driver_hung"
+    elif root_cause == "ib_link_down" and came_back(incident, cause):
+        root_cause = "ib_link_fault"
+    elif _has_stuck_task(incident) and (root_cause == "unknown" or cause.event.signature == "os.hung_task"):
+        root_cause = _root_cause_of_hang(incident, root_cause)
     return LogVerdict(
         root_cause=root_cause,
         confidence=_confidence(choice, suspect, root_cause),
@@ -58,8 +69,16 @@ def _summary(incident: Incident, choice: Choice, suspect: Suspect | None) -> str
         head = f"{cause.reading.code.label} on {place}: {title}"
     elif cause.off_bus:
         head = f"{place} has fallen off the bus (no Xid was printed)"
+    elif cause.event.signature == "os.hung_task" and (stuck := _stuck_tasks(incident)):
+        head = f"{', '.join(stuck[:3])} {'waits' if len(stuck) == 1 else 'wait'} in the kernel and cannot be killed"
+        host = f" on {cause.event.origin.host}" if cause.event.origin.host else ""
+        return f"{head}{host}; only a reboot helps."
     else:
-        head = f"{(cause.meaning or cause.event.text[:_TEXT]).rstrip('.')} ({_where(cause) or 'no device is named'})"
+        where = _where(cause)
+        head = f"{_first_sentence(cause.meaning) or cause.event.text[:_TEXT]}{f' ({where})' if where else ''}"
+        if came_back(incident, cause):
+            times = times_down(incident)
+            head += f"; it came back{f', {times} times' if times > 1 else ''}: the link is sick, not gone"
     if suspect is not None:
         where = f" at {suspect.place}" if suspect.place else ""
         head += f"; {suspect.times} times{where} and on no other GPU: the GPU itself is suspect"
@@ -71,8 +90,11 @@ def _summary(incident: Incident, choice: Choice, suspect: Suspect | None) -> str
         head += f"; {codes} followed from it"
     if len(incident.members) > 1:
         head += f"; {len(incident.members)} GPUs are hit"
+        if choice.sign.xid in FAULTS:
+            head += " at once: the program, not a GPU"
     if _has_stuck_task(incident):
-        head += "; tasks hang in the driver, only a reboot helps"
+        names = ", ".join(_stuck_tasks(incident)[:3])
+        head += f"; {names} cannot be killed any more, only a reboot helps" if names else ""
     return f"{head}."
 
 
@@ -93,20 +115,21 @@ def _others(incident: Incident, cause: Sign, *, before: bool) -> str:
 
 def _culprits(incident: Incident, choice: Choice) -> tuple[Culprit, ...]:
     cause = choice.sign
-    host = cause.event.origin.host
+    named = cause.event.fields.get("host")
+    host = cause.event.origin.host if not isinstance(named, str) else named
     slots = [cause.event.pci or incident.pci] if cause.event.pci or incident.pci else []
     if choice.named is not None:
         same = [s.event.pci for s in incident.signs if (s.event.fields or {}).get("caused_by") == choice.named.code]
         slots = list(dict.fromkeys(slot for slot in same if slot)) or slots
-    found = [_culprit(cause, host, slot) for slot in slots[:_MOST_CULPRITS] if slot]
+    found = [_culprit(incident, cause, host, slot) for slot in slots[:_MOST_CULPRITS] if slot]
     if not found and (host or cause.event.device):
         device = cause.event.device
         found = [Culprit(None, host, device, f"{host}/{device}" if host and device else host)]
     return tuple(found)
 
 
-def _culprit(cause: Sign, host: str | None, slot: str) -> Culprit:
-    kind = "nvswitch" if cause.sxid is not None else "gpu" if cause.xid is not None or cause.off_bus else "pci"
+def _culprit(incident: Incident, cause: Sign, host: str | None, slot: str) -> Culprit:
+    kind = _kind(incident, cause, slot)
     device = cause.event.device or f"{kind}/{slot}"
     return Culprit(None, host, device, f"{host}/{device}" if host else None)
 
@@ -161,6 +184,38 @@ def _confidence(choice: Choice, suspect: Suspect | None, root_cause: str) -> flo
     if choice.sign.xid in ECHOES:
         return 0.4
     return 0.9 if choice.sign.severity is Severity.P0 else 0.75
+
+
+def _kind(incident: Incident, cause: Sign, slot: str) -> str:
+    """Return the kind of a device of which only the address is known: the driver that speaks of it tells."""
+    if cause.sxid is not None or cause.event.signature.startswith("fm."):
+        return "nvswitch"
+    if cause.xid is not None or cause.off_bus or cause.event.signature.startswith("nvrm."):
+        return "gpu"
+    said = re.compile(rf"\b({'|'.join(_DRIVERS)}) {re.escape(slot)}")
+    drivers = [found[1] for sign in incident.signs if (found := said.search(sign.event.text))]
+    return _DRIVERS[drivers[0]] if drivers else "pci"
+
+
+def _first_sentence(text: str) -> str:
+    return text.split(". ")[0].rstrip(".")
+
+
+def _root_cause_of_hang(incident: Incident, otherwise: str) -> str:
+    """Return why tasks hang, from the module in which their stacks wait, or from who they are."""
+    modules = [str(sign.event.fields["module"]) for sign in incident.signs if sign.event.fields.get("module")]
+    if any(module in _OF_DRIVER for module in modules):
+        return "driver_hung"
+    if any(module in _OF_SHARED_STORAGE for module in modules):
+        return "shared_fs_stall"
+    if not modules and any(name.startswith(("nvidia", "nv-", "nv_", "UVM")) for name in _stuck_tasks(incident)):
+        return "driver_hung"
+    return "driver_hung" if otherwise == "unknown" and not modules else otherwise
+
+
+def _stuck_tasks(incident: Incident) -> list[str]:
+    found = [s.event.fields.get("process", "") for s in incident.signs if s.event.signature == "os.hung_task"]
+    return list(dict.fromkeys(str(name) for name in found if name))
 
 
 def _has_stuck_task(incident: Incident) -> bool:

@@ -136,7 +136,7 @@ def _recovery(reading: Reading, label: str, codes: Codes) -> Reading:
         return replace(reading, severity=Severity.P1 if label else reading.severity, node="drain" if label else "watch")
     return replace(
         reading, severity=state.severity, job=state.job, node=state.node, says=(f"wants: {state.label}",),
-        action=_sentence(state.says),
+        action=_sentence(state.says), role="context" if state.severity is Severity.INFO else reading.role,
     )  # fmt: skip
 
 

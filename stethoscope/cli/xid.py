@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 SCHEMAS = {"xid": "stethoscope.xid/1", "sxid": "stethoscope.sxid/1"}
 _LEAST_SXID = 10_000
 _LINE = 4096
+_MOST_INPUT = 1 << 20
 
 
 def options(function: Callable[..., int]) -> Callable[..., int]:
@@ -38,7 +40,7 @@ def options(function: Callable[..., int]) -> Callable[..., int]:
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @options
 def command(words: tuple[str, ...], listed: bool, as_json: bool, playbooks: tuple[str, ...]) -> int:
-    """Say what Xids mean: codes, or whole log lines in quotes. Several are read as one story."""
+    """Say what Xids mean: codes, or whole log lines (quoted, or on stdin). Several are read as one story."""
     return answer("xid", words, listed=listed, as_json=as_json, playbooks=playbooks)
 
 
@@ -50,6 +52,7 @@ def answer(kind: Kind, words: tuple[str, ...], *, listed: bool, as_json: bool, p
     if listed:
         _print_list(kind, [word.casefold() for word in words], codes, as_json=as_json)
         return 0
+    words = _asked(words)
     if not words:
         raise UsageError(f"name a code (`stethoscope {kind} {'79' if kind == 'xid' else '20034'}`), a line, or --list")
     readings = [reading for word in words for reading in _read(kind, word, codes)]
@@ -70,6 +73,16 @@ def answer(kind: Kind, words: tuple[str, ...], *, listed: bool, as_json: bool, p
 
     click.echo(page(readings, story, codes, colour=is_coloured()))
     return 0
+
+
+def _asked(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what to read: a line whose quotes the shell took away is one again, and without words it is stdin."""
+    if not words and not sys.stdin.isatty():
+        lines = sys.stdin.buffer.read(_MOST_INPUT).decode(errors="replace").splitlines()
+        return tuple(line for line in lines if "Xid (" in line)
+    joined = " ".join(words)
+    is_torn = "Xid (" in joined and not any("Xid (" in word and "): " in word for word in words)
+    return (joined,) if is_torn else words
 
 
 def _read(kind: Kind, word: str, codes: Codes) -> list[Reading]:

@@ -24,7 +24,7 @@ SXID = re.compile(
 # In front of a line that the kernel printed stand its stamps and `kernel:` alone: what a prompt, a command or another
 # program quotes is no event.
 _BEFORE = re.compile(
-    r"[\s>+*`|-]{0,16}(?:(?:[^\"'`$#=|(]{0,120}\s)?kern(?:el)?\s?:\s?(?:\w{1,8}\s?:\s?)?|\d{1,2},\d+,\d+,[^;]{0,60};"
+    r"[\s>+*`|-]{0,16}(?:(?:[^\"'`$#=|(]{0,120}\s)?kern(?:el)?\s{0,3}:\s{0,3}(?:\w{1,8}\s{0,3}:\s{0,3})?|\d{1,2},\d+,\d+,[^;]{0,60};"
     r"|<\d{1,3}>)?(?:\[[^\]]{0,60}\]:?\s{0,4}){0,3}\s{0,40}",
     re.ASCII,
 )
