@@ -21,6 +21,8 @@ STREAM = "stream"
 SLURM = "slurm"
 TEST = "test"
 ON_DEMAND = "ondemand"
+LOG = "log"
+"""A log that somebody opened on a node."""
 READ_ONLY = "--read-only allows no command but the stream probe"
 
 _Result = TypeVar("_Result")

@@ -62,14 +62,14 @@ def command(probe: str, limit_s: float, arguments: Sequence[str], *, sudo: bool)
 
 
 @functools.cache
-def script(probe: str) -> str:
+def script(probe: str, directory: str = "ondemand") -> str:
     """Return what goes to the standard input: the script with what all begin with, without comments.
 
     It is one compound command, so that sh has read all of it before a tool could read from the same input. That input
     is to stay open: its end ends the script.
     """
-    directory = paths.bundled("probes") / "ondemand"
-    texts = [compact((directory / f"{name}.sh").read_text("ascii")) for name in ("common", probe)]
+    sources = (f"ondemand/{name}.sh" if name == "common" else f"{directory}/{name}.sh" for name in ("common", probe))
+    texts = [compact((paths.bundled("probes") / source).read_text("ascii")) for source in sources]
     return "\n".join(["{", *texts, 'exit "$failed"', "} 4<&0 </dev/null", ""])
 
 

@@ -159,6 +159,10 @@ class LiveSlurm:
             return SchedulerReading({}, note=str(error))
         return reading(self._names, nodes.nodes, jobs)
 
+    async def job(self, job: str) -> Job:
+        """Return one job as Slurm knows it now; UsageError when it knows none, UnreachableError when it is silent."""
+        return (await self._slurm.job_nodes(job))[0]
+
     async def close(self) -> None:
         """Close the connection to the login node."""
         await self._slurm.close()

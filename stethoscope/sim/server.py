@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import asyncssh
 
 from stethoscope.errors import UsageError
+from stethoscope.sim.logs import SharedLogs
 from stethoscope.sim.readings import Readings
 from stethoscope.sim.session import NodeSession
 
@@ -60,6 +61,8 @@ class Node:
     sessions: set[NodeSession] = field(default_factory=set)
     kernel_log: deque[Said] = field(default_factory=lambda: deque(maxlen=200))
     """Its last lines, for a probe that starts later."""
+    files: dict[str, bytearray] = field(default_factory=dict)
+    """What lies on the file system that all nodes share."""
 
     @property
     def is_speaking(self) -> bool:
@@ -86,6 +89,7 @@ class FleetServer:
         self._started = clock.monotonic()
         twin.wall_at_0 = clock.wall() - start_at_s
         self._early = twin.advance_to(start_at_s)
+        self._logs = SharedLogs(twin)
         self._readings: Readings | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -98,6 +102,7 @@ class FleetServer:
             node = Node(
                 index, self.twin.layout.nodes[index], address, number, key, listener, self._options(index, key, keys)
             )
+            node.files = self._logs.files
             self.nodes.append(node)
             asyncio.get_running_loop().add_reader(listener, self._accept, node)
         # The nodes' wall clocks are right now, and stay right while the twin runs at speed 1.
@@ -177,6 +182,7 @@ class FleetServer:
         return said
 
     def _tell(self, said: list[Said]) -> None:
+        self._logs.take(said)
         names = {node.name: node for node in self.nodes} if said else {}
         for line in said:
             node = names.get(line.node)

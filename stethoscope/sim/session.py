@@ -12,7 +12,7 @@ import asyncssh
 import msgspec
 
 from stethoscope.model import wire
-from stethoscope.sim import tools
+from stethoscope.sim import logs, tools
 from stethoscope.sim.parts import Order
 from stethoscope.sim.speaker import Speaker
 
@@ -231,7 +231,12 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
 
     def _run_tool(self, probe_id: str, arguments: list[str]) -> None:
         """Answer an on-demand probe; what hangs keeps its channel."""
-        answer = tools.output(self._twin, self._node.index, probe_id, arguments)
+        if probe_id == "log_tail":
+            answer: tuple[int, str, str] | None = logs.tail(self._node.files, arguments)
+        elif probe_id == "log_kernel":
+            answer = logs.kernel(self._node.kernel_log, arguments, self._twin.wall_at_0, self._twin.wall_at_0)
+        else:
+            answer = tools.output(self._twin, self._node.index, probe_id, arguments)
         if answer is None:
             return
         status, out, err = answer

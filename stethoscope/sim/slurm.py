@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stethoscope.errors import UsageError
 from stethoscope.model.ids import expand, fold
+from stethoscope.sim.logs import path_of
 
 if TYPE_CHECKING:
     from stethoscope.sim.twin import Twin
@@ -123,7 +124,7 @@ def _show_job(twin: Twin, rest: list[str]) -> tuple[int, str, str]:
                 f"BatchHost={nodes[0]}",
                 f"NumNodes={len(nodes)} NumCPUs={len(nodes) * _CORES}",
                 "WorkDir=/shared/train",
-                f"StdOut=/shared/train/slurm-{job}.out",
+                f"StdOut={path_of(job)}",
             ]
         )
     joiner, end = (" ", "\n") if "-o" in rest else ("\n   ", "\n\n")

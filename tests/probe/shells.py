@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stethoscope.collect import shell
@@ -58,6 +59,8 @@ class ShellProbe:
             stderr=subprocess.PIPE,
             env={"PATH": path, **({"STETHOSCOPE_ROOT": str(root)} if root else {})},
             start_new_session=True,
+            # What ignores a signal at its start cannot be told to take it: the tests may run under nohup.
+            preexec_fn=partial(signal.signal, signal.SIGHUP, signal.SIG_DFL),
         )
         self.raw: list[bytes] = []
         self._queue: queue.Queue[bytes | None] = queue.Queue()

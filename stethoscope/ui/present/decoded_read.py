@@ -30,9 +30,9 @@ def read_rows(decoded: Decoded, glyphs: Glyphs, cells: int) -> list[Row]:
         f"{log.lines:,} line{'' if log.lines == 1 else 's'}",
         bytes_text(log.bytes),
         span_text(log) or "no times in it",
-        f"{log.seconds:.2f} s",
+        f"{log.seconds:.2f} s" if log.seconds else "",
     ]
-    rows = _rows("read", f" {glyphs.dot} ".join(parts), cells)
+    rows = _rows("read", f" {glyphs.dot} ".join(filter(None, parts)), cells)
     if decoded.limits:
         rows += _rows("only", decoded.limits, cells)
     troubles = [file for file in log.files if file.trouble]
