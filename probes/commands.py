@@ -18,6 +18,9 @@ lock = _thread.allocate_lock()
 """Held around the start of a command, so that the end of the probe misses none."""
 here = {}
 """Process id by arguments, of the commands that run, and of those that could not be ended."""
+refused = {}
+"""What sudo said, by arguments, of commands that it does not let this user run. It is not asked again: each refusal
+goes into the node's log, and with some settings to its administrators by mail."""
 
 
 def find(name):
@@ -69,6 +72,8 @@ def run(arguments, limit_s):
     """Run a command and return what the wire says of it. One that could not be ended is not started again while it is
     there."""
     arguments = tuple(arguments)
+    if arguments in refused:
+        return refused[arguments]
     if arguments in here:
         if processes.collect(here[arguments], 0) is None:
             return {"status": "hung"}
@@ -101,6 +106,10 @@ def run(arguments, limit_s):
         os.close(pipe)
     if status is not None:
         del here[arguments]
+    # What the command itself says of its failure comes after all that sudo warns of.
+    last = result.get("err", "").rstrip("\n").rpartition("\n")[2]
+    if status and arguments[0] == "sudo" and last.startswith(("sudo: ", "Sorry, user ")):
+        refused[arguments] = result
     return result
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stethoscope.model.facts import Facts
 from stethoscope.parse.groups.values import ERROR, UNSUPPORTED, answer, below, line, said, whole
 from stethoscope.parse.pci import normal_pci
+from stethoscope.parse.tools.errors import without_values
 
 if TYPE_CHECKING:
     from stethoscope.model import wire
@@ -59,7 +60,12 @@ def read(part: wire.Part) -> Facts:
         node={"boot_time": _boot_time(part)},
         words={name: text for name, text in words.items() if text},
         gpu_words=_vbios(part),
+        notes={"bmc": "ipmitool needs root"} if ran is not None and not bmc and _is_refused(ran) else {},
     )
+
+
+def _is_refused(ran: wire.Ran) -> bool:
+    return without_values(ran.out, exit=ran.exit, err=ran.err, tool="ipmitool").reason == "permission"
 
 
 def _bios(part: wire.Part) -> str:

@@ -25,6 +25,7 @@ _TELLS: tuple[tuple[str, str], ...] = (
      r"|No data available", "no_device"),
     (r"Permission denied|Operation not permitted|must be root|requires root|[Rr]oot privileges", "permission"),
     (r"a password is required|a terminal is required|sudo: .{0,200}(?:not allowed|may not run)", "permission"),
+    (r"^Sorry, user .{1,80} (?:is not allowed to execute|may not run)|^sudo: (?!unable to resolve host)", "permission"),
     (r"Keine Berechtigung|Permission non accordée|Permiso denegado|权限不够|許可がありません", "permission"),
     (r"Datei oder Verzeichnis nicht gefunden|Aucun fichier ou dossier|No existe el (?:fichero|archivo)"
      r"|没有那个文件或目录|そのようなファイルやディレクトリはありません", "no_device"),

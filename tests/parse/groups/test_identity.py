@@ -78,3 +78,22 @@ def test_the_vbios_of_gpus_in_the_order_of_their_addresses() -> None:
         },
     )
     assert said.gpu_words == {"gpu_vbios_version": ("96.00.74.00.01", "")}
+
+
+@pytest.mark.parametrize(
+    ("ran", "notes"),
+    [
+        (wire.Ran(exit=1, err="sudo: a password is required\n"), {"bmc": "ipmitool needs root"}),
+        (wire.Ran(exit=1, err="sudo: unable to resolve host gpu7: Name or service not known\n"), {}),
+        (wire.Ran(exit=1, err="Could not open device at /dev/ipmi0: No such file or directory\n"), {}),
+        (
+            wire.Ran(exit=1, err="Could not open device at /dev/ipmi0: Permission denied\n"),
+            {"bmc": "ipmitool needs root"},
+        ),
+        (wire.Ran(status="absent"), {}),
+        (wire.Ran(status="timeout"), {}),
+        (wire.Ran(out=BMC), {}),
+    ],
+)
+def test_why_the_management_controller_is_not_seen(ran: wire.Ran, notes: dict[str, str]) -> None:
+    assert facts("identity", {}, ran={"bmc": ran}).notes == notes

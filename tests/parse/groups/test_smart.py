@@ -63,6 +63,14 @@ def test_the_controller_is_its_first_namespace() -> None:
         (wire.Ran(exit=127, err="sh: 1: exec: smartctl: not found\n"), "unsupported", "smartctl is not installed"),
         (wire.Ran(exit=2, out=DENIED), "permission", "smartctl needs root"),
         (wire.Ran(exit=1, err="sudo: a password is required\n"), "permission", "smartctl needs root"),
+        (
+            wire.Ran(
+                exit=1, err="Sorry, user ops is not allowed to execute '/usr/sbin/smartctl -a /dev/sda' as root.\n"
+            ),
+            "permission",
+            "smartctl needs root",
+        ),
+        (wire.Ran(exit=1, err="sudo: sorry, you must have a tty to run sudo\n"), "permission", "smartctl needs root"),
         (wire.Ran(status="hung"), "hung", None),
         (wire.Ran(exit=1), "error", None),
         (wire.Ran(out="{"), "error", None),
