@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stethoscope.errors import DataError
+from stethoscope.session.lint_signatures import check_signatures, check_times, samples_of
 from stethoscope.session.selftest import check_rule
+from stethoscope.specs.codes import load_codes
+from stethoscope.specs.compiled import playbook_files
 from stethoscope.specs.load import SeveralDataError
 from stethoscope.specs.metric import load_catalogue
 from stethoscope.specs.probes import load_manifest
 from stethoscope.specs.root_cause import load_root_causes
 from stethoscope.specs.rule import load_rules
+from stethoscope.specs.signature import PATTERN
+from stethoscope.specs.signature_file import read_written
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,6 +51,7 @@ def lint(*directories: Path) -> LintResult:
     except DataError as error:
         # Rules name metrics and causes: with those broken there is nothing to check them against.
         errors += _each(error)
+    _lint_logs(counts, errors, directories)
     try:
         manifest = load_manifest()
         counts["probes"] = len(manifest.probes) + len(manifest.watch) + len(manifest.ondemand)
@@ -53,6 +59,23 @@ def lint(*directories: Path) -> LintResult:
         errors += _each(error)
     counts["scenarios"] = _lint_scenarios(errors)
     return LintResult(counts, tuple(sorted(errors, key=_position)))
+
+
+def _lint_logs(counts: dict[str, int], errors: list[DataError], directories: tuple[Path, ...]) -> None:
+    """Check what log lines are read with: signatures with their samples, and the tables of codes."""
+    try:
+        written = read_written(playbook_files(PATTERN, *directories), *directories)
+        counts["signatures"] = len(written)
+        counts["samples"] = sum(map(samples_of, written))
+        errors += check_signatures(written)
+        errors += check_times(written)
+    except DataError as error:
+        errors += _each(error)
+    try:
+        codes = load_codes(*directories)
+        counts["codes"] = len(codes.all("xid")) + len(codes.all("sxid"))
+    except DataError as error:
+        errors += _each(error)
 
 
 def _lint_scenarios(errors: list[DataError]) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from stethoscope.session.regex_child import LENGTH
+from stethoscope.session.regex_time import LIMIT_S, too_slow
 from stethoscope.specs.signature import ANY
 from stethoscope.specs.signature_file import SampleSpec
 
@@ -28,6 +30,30 @@ def check_signatures(written: Sequence[Written]) -> list[DataError]:
     return errors + [error for each in written for error in _check_others(each, written)]
 
 
+def check_times(written: Sequence[Written]) -> list[DataError]:
+    """Return the regexes that a line can make slow, each measured with lines made of a sample that it matches."""
+    asked: list[tuple[str, str]] = []
+    where: list[tuple[Written, int]] = []
+    for each in written:
+        texts = [_text(sample) for sample in each.spec.samples.match]
+        for at, pattern in enumerate(each.signature.patterns):
+            sample = next((text for text in texts if re.search(pattern, text, re.ASCII)), None)
+            if sample is not None:
+                asked.append((pattern, sample))
+                where.append((each, at))
+    return [_slow(*where[at], seconds) for at, seconds in too_slow(asked).items()]
+
+
+def _slow(written: Written, at: int, seconds: float | None) -> DataError:
+    takes = "does not come to an end" if seconds is None else f"takes {seconds * 1e3:.0f} ms"
+    hint = f"at most {LIMIT_S * 1e3:.0f} ms: bound its repetitions ({{0,80}} instead of *)"
+    return written.error(f"this pattern {takes} for a line of {LENGTH:,} characters; {hint}", "patterns", at)
+
+
+def _text(sample: str | SampleSpec) -> str:
+    return sample if isinstance(sample, str) else sample.text
+
+
 def samples_of(written: Written) -> int:
     """Return how many samples a signature has."""
     return len(written.spec.samples.match) + len(written.spec.samples.no_match)
@@ -42,7 +68,7 @@ def _check(written: Written) -> Iterator[DataError]:
         yield written.error("it needs a sample that matches", "samples")
     seen: set[str] = set()
     for at, sample in enumerate(samples.match):
-        text = sample if isinstance(sample, str) else sample.text
+        text = _text(sample)
         here = ("samples", "match", at)
         match = signature.search(text)
         if match is None:
@@ -71,7 +97,7 @@ def _check_fields(written: Written, sample: SampleSpec, got: dict[str, str | int
 def _check_others(written: Written, all_: Sequence[Written]) -> Iterator[DataError]:
     """Yield the samples that another signature matches as well, where neither says that it yields."""
     for at, sample in enumerate(written.spec.samples.match):
-        text = sample if isinstance(sample, str) else sample.text
+        text = _text(sample)
         raw = text.encode()
         for other in all_:
             if other is written or not _applies(other.signature, raw, text):

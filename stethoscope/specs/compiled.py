@@ -46,7 +46,7 @@ def cached(kind: str, sources: Sequence[Path], readers: Iterable[str], build: Ca
     key = _key(kind, sources, readers)
     name = f"{kind}-{key}.json"
     for directory in (bundled("playbooks") / DIRECTORY, cache_dir() / DIRECTORY):
-        value = _read(directory / name)
+        value = read(directory / name)
         if value is not None:
             return value
     value = build()
@@ -63,7 +63,8 @@ def write(path: Path, value: Any) -> None:
     write_private(path, _MAGIC + _digest(payload) + b"\n" + payload)
 
 
-def _read(path: Path) -> Any:
+def read(path: Path) -> Any:
+    """Return what is kept at `path`; None where nothing is, or not all of it."""
     try:
         content = path.read_bytes()
     except OSError:

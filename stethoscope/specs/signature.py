@@ -165,10 +165,12 @@ def load_signatures(*directories: Path) -> Signatures:
     def build() -> Any:
         from stethoscope.specs.signature_file import read_all
 
-        return [_pack(signature) for signature in read_all(sources, *directories)]
+        # The files as positions: the same content somewhere else has the same compiled form.
+        positions = {str(path): at for at, path in enumerate(sources)}
+        return [_pack(signature, positions[signature.source]) for signature in read_all(sources, *directories)]
 
-    packed = cached("signatures", [*sources, *causes], _READERS, build)
-    by_id = {signature.id: signature for signature in map(_unpack, packed)}
+    files = [str(path) for path in sources]
+    by_id = {each[0]: _unpack(each, files) for each in cached("signatures", [*sources, *causes], _READERS, build)}
     anchors: dict[bytes, list[Signature]] = {}
     for signature in by_id.values():
         for anchor in signature.anchors:
@@ -188,18 +190,18 @@ def _is_number(name: str, value: str) -> bool:
     return value == "0" or digits[0] != "0" or name in _PADDED
 
 
-def _pack(signature: Signature) -> list[Any]:
+def _pack(signature: Signature, source: int) -> list[Any]:
     return [
         signature.id, [anchor.decode() for anchor in signature.anchors], signature.patterns, signature.role,
         signature.severity.value, signature.meaning, signature.root_cause, signature.likely_causes,
         signature.next_checks, signature.versions, signature.notes, signature.env, signature.fold_into,
         signature.fold_by, signature.yields_to,
         _names(signature.culprit),
-        [[variant.when, _changes(variant)] for variant in signature.variants], signature.example, signature.source,
+        [[variant.when, _changes(variant)] for variant in signature.variants], signature.example, source,
     ]  # fmt: skip
 
 
-def _unpack(packed: list[Any]) -> Signature:
+def _unpack(packed: list[Any], files: list[str]) -> Signature:
     (
         id_, anchors, patterns, role, severity, meaning, root_cause, causes, checks, versions, notes, env, fold_into,
         fold_by, yields_to, names, variants, example, source,
@@ -207,7 +209,8 @@ def _unpack(packed: list[Any]) -> Signature:
     return Signature(
         id_, tuple(anchor.encode() for anchor in anchors), tuple(patterns), role, Severity(severity), meaning,
         root_cause, tuple(causes), tuple(checks), versions, notes, tuple(env), tuple(fold_into), tuple(fold_by),
-        tuple(yields_to), Names(*names), tuple(_variant(*variant) for variant in variants), example, source,
+        tuple(yields_to), Names(*names), tuple(_variant(*variant) for variant in variants), example,
+        files[source],
     )  # fmt: skip
 
 
