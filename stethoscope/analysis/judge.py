@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 from stethoscope.analysis.judge_case import DIRECT, FAINT, INFERRED, SYMPTOM, Candidate, Note, refined, settle
 from stethoscope.analysis.judge_collectives import collectives
-from stethoscope.analysis.judge_ends import ends
+from stethoscope.analysis.judge_ends import ended_by, ends
 from stethoscope.analysis.judge_generic import alive_after, direct_errors
 from stethoscope.analysis.judge_kernel_part import kernel_alone, kernel_candidates
 from stethoscope.analysis.judge_pace import slow
 from stethoscope.analysis.judge_peers import fabric
+from stethoscope.analysis.judge_python import exceptions
 from stethoscope.analysis.judge_scene import Scene, look
 from stethoscope.analysis.judge_setup import set_up, tests_without_result
 from stethoscope.analysis.judge_sockets import network
@@ -62,6 +63,7 @@ def judge(log: Log, signatures: KnownSignatures) -> tuple[LogVerdict, list[LogVe
         *kernel_candidates(scene, signatures),
         *direct_errors(scene),
         *ends(scene),
+        *exceptions(scene),
         *fabric(scene),
         *network(scene),
         *rendezvous(scene),
@@ -156,6 +158,8 @@ def _healthy(scene: Scene) -> LogVerdict:
 def _unknown(scene: Scene) -> LogVerdict:
     worst = [c for c in scene.clues if c.role in {"symptom", "either", "cause"}]
     supports = tuple(_fact(scene, Note("an error that others may have caused", c)) for c in worst[:3])
+    ended = scene.find("elastic.failed", "slurm.task_exit", "launcher.deepspeed", "run.mpi_exit")
+    culprits = [culprit for c in ended for culprit in ended_by(scene, c)]
     missing = (
         "the logs of all ranks, from the start",
         "kernel logs of all hosts for the minute before the first error",
@@ -168,6 +172,7 @@ def _unknown(scene: Scene) -> LogVerdict:
         Severity.P1,
         "It failed, and nothing in this log says why",
         worst[0].signature if worst else None,
+        tuple(culprits[:1]),
         supports=supports,
         next_checks=checks,
         missing=missing,

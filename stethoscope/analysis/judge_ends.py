@@ -1,12 +1,11 @@
-"""How processes ended: the scheduler's words, exit codes and signals, the out-of-memory killer, Python exceptions."""
+"""How processes were ended: the scheduler's words, exit codes and signals, the out-of-memory killer."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
-from stethoscope.analysis.judge_case import DIRECT, INFERRED, SYMPTOM, Candidate, Note, culprits_of, make_culprit
-from stethoscope.analysis.judge_generic import alive_after
+from stethoscope.analysis.judge_case import DIRECT, INFERRED, SYMPTOM, Candidate, culprits_of, make_culprit
 from stethoscope.model.finding import Severity
 
 if TYPE_CHECKING:
@@ -19,42 +18,11 @@ _DECIDED = {
     "REQUEUE": "the scheduler requeued the job",
     "NODE": "the scheduler lost a node of the job",
 }
-_ECHOES = re.compile(
-    r"(?:^|\.)(?:Dist\w*Error|ChildFailedError|RayTaskError|EngineDeadError|SystemExit|SignalException|KeyboardInterrupt"
-    r"|CalledProcessError|ProcessRaisedException|ProcessExitedException|BrokenPipeError|ConnectionResetError|EOFError"
-    r"|EngineGenerateError|WorkerCrashedError|ActorDiedError|RayActorError|ActorHandleNotFoundError|CancelledError)$"
-)
-_ECHO_TEXT = re.compile(
-    r"NCCL (?:error|communicator)|nccl\w* ?(?:error|failed)|Socket Timeout|Connection (?:reset|closed|refused)"
-    r"|Broken pipe|Engine core init|See (?:stack trace|root cause)|worker\w* (?:died|exited|failed)"
-    r"|The connection to the C10d store",
-    re.IGNORECASE,
-)
-_OUT_OF_SPACE = re.compile(r"No space left on device")
-_PYTHON: tuple[tuple[str, str, float], ...] = (
-    (r"^(?:ModuleNotFoundError|ImportError)$", "config_env_error", 0.7),
-    (r"", "cuda_app_bug", 0.65),
-)
-_PYTHON_TEXTS: tuple[tuple[str, str, float], ...] = (
-    (
-        r"undefined symbol|version `GLIBC|incompatible with|requires .* but|version mismatch|not compatible",
-        "version_mismatch",
-        0.7,
-    ),
-    (r"cannot open shared object file|No module named", "config_env_error", 0.7),
-    (r"No such file or directory: '[^']*(?:checkpoint|ckpt)", "ckpt_io", 0.65),
-    (r"Disk quota exceeded|Read-only file system|Input/output error|Stale file handle", "storage_io", 0.85),
-    (r"[Cc]an't start new thread|Too many open files|Resource temporarily unavailable", "resource_limits", 0.85),
-    (r"world[_ ]size|RANK|MASTER_ADDR|environment variable|invalid device", "config_env_error", 0.65),
-    (r"out of memory|CUDA_ERROR_OUT_OF_MEMORY|OutOfMemory", "gpu_oom", 0.8),
-    (r"Cannot allocate memory", "host_oom", 0.7),
-    (r"checkpoint|ckpt|state_dict file|PytorchStream|safetensors", "ckpt_io", 0.6),
-)
 
 
 def ends(scene: Scene) -> list[Candidate]:
-    """Return what ended processes from outside, and the exceptions by which they ended themselves."""
-    return [*_scheduler(scene), *_lost_nodes(scene), *_memory(scene), *_exit_codes(scene), *_exceptions(scene)]
+    """Return what ended processes from outside."""
+    return [*_scheduler(scene), *_lost_nodes(scene), *_memory(scene), *_exit_codes(scene)]
 
 
 def _scheduler(scene: Scene) -> list[Candidate]:
@@ -69,8 +37,10 @@ def _scheduler(scene: Scene) -> list[Candidate]:
             if word in why:
                 decided.setdefault(word, []).append(clue)
                 break
-    for clue in scene.find("k8s.pod_ended"):
-        if clue.text("reason") in {"Evicted", "Preempted", "DeadlineExceeded"}:
+    ended = scene.find("k8s.pod_ended")
+    short = any(c.root_cause not in {"scheduler_preemption", None} for c in ended)
+    for clue in ended:
+        if clue.text("reason") in {"Evicted", "Preempted", "DeadlineExceeded"} and not short:
             decided.setdefault("PREEMPT", []).append(clue)
     for word, clues in decided.items():
         if word == "NODE":
@@ -183,7 +153,7 @@ def _named_by_most(scene: Scene) -> list[str]:
 def _memory(scene: Scene) -> list[Candidate]:
     """The kernel's, the cgroup's, Slurm's or the kubelet's word that memory ran out."""
     clues = scene.find("os.oom_global", "os.oom_memcg", "slurm.oom", "k8s.oomkilled")
-    clues += [c for c in scene.find("k8s.pod_ended") if c.text("reason") == "OOMKilled"]
+    clues += [c for c in scene.find("k8s.pod_ended") if c.root_cause == "host_oom"]
     clues += [c for c in scene.find("slurm.task_exit") if "Out Of Memory" in c.event.text]
     clues += [c for c in scene.find("ray.actor_died") if "low on memory" in c.event.text]
     clues.sort(key=lambda clue: clue.index)
@@ -227,15 +197,22 @@ def _exit_codes(scene: Scene) -> list[Candidate]:
         elif code in (7, 135):
             cause, weight, kind, text = "shm_too_small", 0.5, INFERRED, "a process got a bus error (SIGBUS)"
         elif code in (11, 139):
-            cause, weight, kind, text = _crash(scene)
-        elif code in (15, 143, 6, 134) or code is None:
+            cause, weight, kind, text = crash(scene)
+        elif code in (15, 143):
+            cause, weight, kind, text = (
+                "scheduler_preemption",
+                0.4,
+                SYMPTOM,
+                "a process was stopped from outside (SIGTERM)",
+            )
+        elif code in (6, 134) or code is None:
             continue
         else:
             cause, weight, kind, text = "peer_process_died", 0.35, SYMPTOM, f"a process ended with code {code}"
         if cause in found:
             found[cause].clues.append(clue)
             continue
-        candidate = Candidate(cause, weight, [clue], kind, _ended(scene, clue), summary=text)
+        candidate = Candidate(cause, weight, [clue], kind, ended_by(scene, clue), summary=text)
         candidate.missing = _what_code_lacks(cause)
         found[cause] = candidate
     exited = scene.find("loader.exited")
@@ -253,7 +230,8 @@ def _what_code_lacks(cause: str) -> list[str]:
     return []
 
 
-def _crash(scene: Scene) -> tuple[str, float, int, str]:
+def crash(scene: Scene) -> tuple[str, float, int, str]:
+    """Return the class, weight, kind and words of a crash in native code: inside of NCCL where a frame says so."""
     if scene.find("nccl.crash_frame"):
         return "nccl_bug", 0.7, INFERRED, "native code crashed inside of NCCL"
     return "cuda_app_bug", 0.45, INFERRED, "native code crashed (SIGSEGV)"
@@ -282,8 +260,8 @@ def _code(clue: Clue) -> int | None:
     return None
 
 
-def _ended(scene: Scene, clue: Clue) -> list[Culprit]:
-    """Return who it was that ended."""
+def ended_by(scene: Scene, clue: Clue) -> list[Culprit]:
+    """Return the process that this line says has ended."""
     rank = clue.number("rank")
     host = clue.text("host") or clue.host
     pid = clue.number("pid")
@@ -297,41 +275,3 @@ def _ended(scene: Scene, clue: Clue) -> list[Culprit]:
     if rank is None and not host:
         return []
     return [make_culprit(scene, rank, scene.who.named(host) if host else None)]
-
-
-def _exceptions(scene: Scene) -> list[Candidate]:
-    """Python exceptions that are nobody's echo: the first of them ended its rank, and the others met its absence."""
-    groups: dict[str, tuple[float, list[Clue]]] = {}
-    for clue in scene.find("python.exception", "python.fatal"):
-        kind, text = clue.text("type"), clue.text("text", "what")
-        if _ECHOES.search(kind) or _ECHO_TEXT.search(text):
-            continue
-        if clue.signature == "python.fatal":
-            cause, weight, _, _ = _crash(scene)
-        elif _OUT_OF_SPACE.search(text):
-            continue
-        else:
-            cause, weight = _python_class(kind, text)
-        groups.setdefault(cause, (weight, []))[1].append(clue)
-    found = []
-    for cause, (weight, clues) in groups.items():
-        if alive_after(scene, clues[0]):
-            weight *= 0.4
-        head = clues[0]
-        meaning = scene.meaning(head.event)
-        candidate = Candidate(cause, weight, clues, DIRECT, culprits_of(scene, clues[:1]))
-        candidate.checks = list(meaning.next_checks) if meaning else []
-        candidate.supports.append(Note("the first exception that is not an echo of NCCL or the store", head))
-        found.append(candidate)
-    return found
-
-
-def _python_class(kind: str, text: str) -> tuple[str, float]:
-    for pattern, cause, weight in _PYTHON_TEXTS:
-        if re.search(pattern, f"{kind}: {text}"):
-            return cause, weight
-    name = kind.rsplit(".", 1)[-1]
-    for pattern, cause, weight in _PYTHON:
-        if re.search(pattern, name):
-            return cause, weight
-    return "cuda_app_bug", 0.6

@@ -102,6 +102,8 @@ def direct_errors(scene: Scene) -> list[Candidate]:
         if clue.role not in {"cause", "either"} or clue.signature.startswith(SPECIAL) or of_kernel(clue.event):
             continue
         cause = _ALIASES.get(clue.root_cause or "", {}).get(clue.signature, clue.root_cause)
+        if cause == "fs_full_or_readonly" and clue.signature.startswith("storage."):  # of whom is not known to a job
+            cause = "storage_io"
         if cause and cause not in {"unknown", "healthy"}:
             groups.setdefault((cause, DIRECT if clue.role == "cause" else INFERRED), []).append(clue)
     found = [_candidate(scene, cause, clues, kind) for (cause, kind), clues in groups.items()]
@@ -111,6 +113,13 @@ def direct_errors(scene: Scene) -> list[Candidate]:
 def alive_after(scene: Scene, clue: Clue) -> bool:
     """Tell whether the job did two more steps, or came to its end, after this line: then it did not stop there."""
     return scene.went_on(clue) or scene.finished_after(clue)
+
+
+def saving_before(scene: Scene, clue: Clue) -> bool:
+    """Tell whether the last thing that was begun before this line was to save a checkpoint."""
+    begun = [c for c in scene.find("checkpoint.begin") if c.index < clue.index]
+    steps = [c for c in scene.progress() if c.index < clue.index]
+    return bool(begun) and (not steps or steps[-1].index < begun[-1].index)
 
 
 def _candidate(scene: Scene, cause: str, clues: list[Clue], kind: int, weight: float | None = None) -> Candidate:
@@ -183,10 +192,11 @@ def _space(scene: Scene) -> list[Candidate]:
     groups: dict[str, list[Clue]] = {}
     for clue in scene.find("storage.no_space"):
         path = clue.text("path") or clue.event.text
-        near = [c for c in scene.find("checkpoint.begin") if c.index < clue.index]
         if SHARED_MEMORY in path:
             cause = "shm_too_small"
-        elif re.search(r"check-?points?|ckpt|\.pt\b|\.safetensors|optim", path) or (near and not clue.text("path")):
+        elif re.search(r"check-?points?|ckpt|\.pt\b|\.safetensors|optim", path) or (
+            not clue.text("path") and saving_before(scene, clue)
+        ):
             cause = "ckpt_io"
         else:
             cause = "storage_io"

@@ -43,13 +43,16 @@ def kernel_candidates(scene: Scene, signatures: KnownSignatures | None = None) -
     for verdict in judge_kernel(replace(scene.log, events=events), signatures):
         if verdict.root_cause in _SETTLED_ELSEWHERE:
             continue
+        cause = verdict.root_cause
+        if cause == "shared_fs_stall" and len({c.host for c in verdict.culprits if c.host}) < 2:
+            cause = "storage_io"  # one host's mount; many hosts would be the file system
         clues = [c for c in scene.clues if c.signature == verdict.signature] or [
             c for c in scene.clues if of_kernel(c.event)
         ]
         culprits = [c if c.host else replace(c, host=scene.who.only_host()) for c in verdict.culprits]
         found.append(
             Candidate(
-                verdict.root_cause,
+                cause,
                 verdict.confidence,
                 clues,
                 DIRECT,

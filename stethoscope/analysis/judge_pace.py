@@ -100,7 +100,7 @@ def _health(scene: Scene) -> list[Candidate]:
     said = f"{head.text('check')} {head.text('text')}".lower()
     cause = head.root_cause or "straggler_or_slow_rank"
     for words, named in (
-        (("ib_", "mlx", "infiniband", "link down"), "ib_link_fault"),
+        (("ib_", "_ib", " ib ", "mlx", "infiniband", "link down"), "ib_link_fault"),
         (("ecc", "row remap"), "gpu_memory_fault"),
         (("nvlink",), "nvlink_fault"),
         (("xid", "gpu_count", "gpu count"), "gpu_hw_fault"),

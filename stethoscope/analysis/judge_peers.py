@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from stethoscope.analysis.judge_case import DIRECT, INFERRED, Candidate, Note, culprits_of, make_culprit
+from stethoscope.analysis.judge_case import (
+    DIRECT,
+    INFERRED,
+    TOGETHER_S,
+    Candidate,
+    Note,
+    culprits_of,
+    first_ones,
+    make_culprit,
+)
 from stethoscope.analysis.judge_generic import alive_after
 from stethoscope.model.finding import Severity
 
@@ -15,6 +24,7 @@ if TYPE_CHECKING:
     from stethoscope.analysis.judge_scene import Clue, Scene
     from stethoscope.model.logs import Culprit
 
+MANY_HOSTS = 3
 NO_ANSWER, FLUSHED, LOCAL_ACCESS = 12, 5, 4
 _LINK = {"nccl.ib.async.port_error", "nccl.ib.speed_change", "nccl.ib.failover", "nccl.net.mixed_counts"}
 _FABRIC_HARDWARE = {2, 3, 6, 7, 8, 19, 20, 21}
@@ -62,6 +72,13 @@ def _events(scene: Scene) -> list[Candidate]:
                 "counters link_downed and symbol_error of the port and of its switch port",
             ],
         )
+        hosts = {c.host for c in link if c.host}
+        if len(hosts) >= MANY_HOSTS and len(first_ones(link)) >= MANY_HOSTS:
+            said = (
+                f"ports of {len(hosts)} hosts within {TOGETHER_S:.0f} s: a switch or its power, not {len(hosts)} cables"
+            )
+            candidate.supports.append(Note(said, link[0], str(len(hosts)), "1"))
+            candidate.checks.insert(0, "the switch that these ports share: its log, power, line cards")
         if alive:
             candidate.contradicts.append(Note("the job went on after it", scene.progress()[-1]))
             candidate.weight = 0.6

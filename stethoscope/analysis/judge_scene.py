@@ -201,6 +201,8 @@ def look(log: Log, signatures: KnownSignatures) -> Scene:
         clue = Clue(
             index, event, meaning.root_cause if meaning else None, who.rank(event.origin), who.host(event.origin)
         )
+        if clue.host is None and clue.text("node_host"):
+            clue.host = who.named(clue.text("node_host"))
         if clue.rank is None and event.signature in NAMES_ITS_RANK:
             clue.rank = clue.number("rank")
         if clue.rank is None and (named := _RANK_INSIDE.match(event.text)):  # behind a prefix that nobody knows

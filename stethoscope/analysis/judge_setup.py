@@ -134,6 +134,10 @@ def _ports(scene: Scene) -> list[Candidate]:
     note = Note(f"{host} lists {len(names)} fabric ports, the others {most}", shown[0], str(len(names)), str(most))
     device = f"ib/{lost[0]}" if len(lost) == 1 else None
     culprit = make_culprit(scene, None, host, device)
+    chosen = {h: scene.settings.get(h, {}).get("NCCL_IB_HCA") for h in scene.devices}
+    if chosen[host] and any(value != chosen[host] for value in chosen.values()):
+        why = Note(f"NCCL_IB_HCA is set on {host} and not so on the others", None, ",".join(chosen[host] or ()))
+        return [Candidate("config_env_error", 0.65, shown, INFERRED, [culprit], supports=[note, why])]
     checks = [
         f"ibstat on {host}: state of {', '.join(lost[:4]) or 'its ports'}",
         "its cable, transceiver and switch port",

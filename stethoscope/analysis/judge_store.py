@@ -9,6 +9,7 @@ from stethoscope.analysis.judge_case import DIRECT, INFERRED, SYMPTOM, Candidate
 from stethoscope.analysis.judge_generic import alive_after
 from stethoscope.analysis.judge_scene import PROGRESS
 from stethoscope.analysis.judge_sockets import bad_address, firewall_checks, peer_has_log
+from stethoscope.analysis.judge_waiting import reason_of
 
 if TYPE_CHECKING:
     from stethoscope.analysis.judge_scene import Clue, Scene
@@ -104,6 +105,7 @@ def _store(scene: Scene) -> list[Candidate]:
             )
         )
         break
+    found += _unique_id(scene)
     in_use = scene.find("torch.store.port_in_use")
     if in_use and not alive_after(scene, in_use[0]):
         port = next((c.text("port") for c in in_use if c.text("port")), "")
@@ -131,6 +133,20 @@ def _store(scene: Scene) -> list[Candidate]:
         candidate.missing = ["the logs of the ranks that did not join"]
         found.append(candidate)
     return found
+
+
+def _unique_id(scene: Scene) -> list[Candidate]:
+    """Ranks that waited their whole time-out for rank 0 to begin: what rank 0 did is the reason."""
+    clues = [c for c in scene.find("torch.store.unique_id") if "imeout" in c.text("err") or "imed out" in c.text("err")]
+    if not clues:
+        return []
+    root = clues[0].number("root") or 0
+    cause, weight, notes = reason_of(scene, [root], clues[0], at_start=True)
+    if cause is None:
+        return []
+    note = Note(f"the others waited for rank {root} to make the communicator until their time-out", clues[0])
+    culprits = [make_culprit(scene, root, None)]
+    return [Candidate(cause, weight, clues, INFERRED, culprits, supports=[note, *notes])]
 
 
 def never_started(scene: Scene) -> list[int]:
