@@ -127,6 +127,9 @@ def keys(terminal: Terminal, count: int, pause_s: float) -> tuple[list[float], l
     chance = random.Random(1)
     cursor, legend = b"\x1b[%d;" % (terminal.rows - 1), b"\x1b[2;"
     plan = ["j", "j", "l", "j", "k", "h", "\x1b[6~", "k", "l", "\x1b[5~", "j", "h", "]", "k", "j", "["]
+    # From the first line on: on the last one there is nothing that answers to a key that goes down.
+    terminal.type("g")
+    terminal.run(pause_s)
     moves: list[float] = []
     metrics: list[float] = []
     for number in range(count):

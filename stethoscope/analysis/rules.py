@@ -229,7 +229,10 @@ class Engine:
         for id_, entry in self._shown.items():
             if id_ not in shown and not self._states[entry.rule].active[list(entry.rows)].any():
                 at = moment.mono - moment.wall
-                ended = float(np.nanmax(self._states[entry.rule].false_since[list(entry.rows)])) - at
+                since = self._states[entry.rule].false_since[list(entry.rows)]
+                # A row that stands for another device by now does not know any more.
+                ended = float(since.max(initial=-np.inf, where=~np.isnan(since)))
+                ended = (ended if np.isfinite(ended) else moment.mono) - at
                 finding = replace(entry.finding, state="cleared", cleared_at=iso(ended))
                 self._cleared[id_] = (moment.mono, finding)
         self._cleared = {

@@ -33,10 +33,11 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
     from textual.binding import BindingType
+    from textual.message import Message
     from textual.screen import Screen
 
     from stethoscope.clock import Clock
-    from stethoscope.model.fleet import Node
+    from stethoscope.model.fleet import FleetSnapshot, Node
     from stethoscope.ui.session import OpenSession, SessionLike
 
 PULL_S = 0.25
@@ -162,10 +163,12 @@ class StethoscopeApp(ReplayActions):
             if subscribe is not None and self.replay is None:
                 heard = self._heard
                 subscribe(lambda change: heard.found(change.findings))
-        if self._keeps:
-            from stethoscope.session.view_state import ViewState
+        from stethoscope.session.view_state import ViewState
 
+        if self._keeps:
             self.fleet_screen.restore(ViewState(session.snapshot().fleet), fresh=self._fresh)
+        else:
+            self.fleet_screen.views = ViewState(session.snapshot().fleet)
 
     def _check_metric(self, session: SessionLike) -> None:
         known = session.snapshot().catalogue
@@ -197,14 +200,19 @@ class StethoscopeApp(ReplayActions):
         if not self._any_live and session is not None and any(node.frames for node in session.snapshot().nodes):
             self.pull()
 
-    def _pull_due(self) -> None:
-        """Pull as often as the size of the fleet asks for."""
+    async def _pull_due(self) -> None:
+        """Pull as often as the size of the fleet asks for; keys do not wait for what takes longest of it."""
         self._looks += 1
-        if self._looks % self._every == 0:
-            self.pull()
+        if self._looks % self._every:
+            return
+        snapshot = None
+        if self.session is not None and self.screen_stack and self.screen is self.fleet_screen and not self.away:
+            snapshot = self.session.snapshot()
+            await self.fleet_screen.prepare(snapshot, self.clock.monotonic())
+        self.pull(snapshot)
 
-    def pull(self) -> None:
-        """Give the newest snapshot to the screen in front."""
+    def pull(self, snapshot: FleetSnapshot | None = None) -> None:
+        """Give the newest snapshot, or this one, to the screen in front."""
         if not self.is_running or not self.screen_stack or self.away:
             return
         screen = self.screen
@@ -217,7 +225,7 @@ class StethoscopeApp(ReplayActions):
             return
         for notice in self.session.take_notices():
             self.tell(notice, seconds=15)
-        snapshot = self.session.snapshot()
+        snapshot = snapshot or self.session.snapshot()
         self._every = 1 + (len(snapshot.nodes) > MANY_NODES) + 2 * (len(snapshot.nodes) > MOST_NODES)
         self._any_live = self._any_live or any(node.frames for node in snapshot.nodes)
         show(snapshot, self.clock.monotonic(), self.clock.wall())
@@ -335,6 +343,19 @@ class StethoscopeApp(ReplayActions):
             self.pop_screen()
 
     # ---- the terminal
+
+    async def _post_message(self, message: Message) -> bool:
+        return self.give_key(message) if isinstance(message, events.Key) else await super()._post_message(message)
+
+    def give_key(self, key: events.Key) -> bool:
+        """Take `key` from the terminal; False when it is not taken at all."""
+        try:
+            if not self.away and self._typed.take_at_once(key):
+                return True
+        except Exception as error:  # noqa: BLE001  told as one that a key meets on its usual way
+            self._handle_exception(error)
+            return True
+        return self.post_message(key)
 
     async def on_event(self, event: events.Event) -> None:
         """Let keys wait for the effect of those before them."""

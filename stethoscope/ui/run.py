@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stethoscope.errors import UsageError
+from stethoscope.ui import loop
 
 if TYPE_CHECKING:
     from stethoscope.ui.look import Look
@@ -34,7 +34,7 @@ def run_console(
         raise UsageError("the console needs a terminal; `stethoscope check` answers without one")
     if os.environ.get("TERM", "dumb") == "dumb":
         raise UsageError("this terminal (TERM=dumb) cannot show a screen; `stethoscope check` answers without one")
-    return asyncio.run(_run(open_session, title, look, keeps, fresh))
+    return loop.run(_run(open_session, title, look, keeps, fresh))
 
 
 def speaks_utf8() -> bool:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from textual.app import ScreenStackError
 
+from stethoscope.ui.screens.at_once import AtOnceScreen
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
@@ -36,9 +38,23 @@ class Typed:
         self._give = give
         self._waiting: deque[events.Key] = deque()
         self._settling: asyncio.Task[None] | None = None
+        self._coming = 0
+        """Keys that are on their way to `take`."""
+
+    def take_at_once(self, key: events.Key) -> bool:
+        """Let `key` have its effect before it begins its way through the queues; False when it has to go there, for
+        what it does or because of those before it."""
+        screen = self._app.screen if self._app.screen_stack else None
+        if self._settling is None and not self._coming and isinstance(screen, AtOnceScreen):
+            with self._app._context(), screen._context():
+                if screen.take_at_once(key.key):
+                    return True
+        self._coming += 1
+        return False
 
     async def take(self, key: events.Key) -> None:
         """Give `key` at once, or after those that wait."""
+        self._coming = max(0, self._coming - 1)
         if self._settling is None:
             self._settling = asyncio.current_task()
             await self._give(key)

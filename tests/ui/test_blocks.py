@@ -166,7 +166,7 @@ async def test_a_line_of_the_rows_leads_to_the_worst_of_its_nodes() -> None:
         head = next(line for line in app.grid.arranged if line.group == "rack-02")
         assert app.view.select(head.key)
         assert at(app)[0] == "gpu-009"
-        app.view._zoom = Zoom.GROUP
+        app.grid.view.zoom = "group"
         app.feed()
         assert app.view.under_cursor() == [f"gpu-{n:03}" for n in range(9, 17)]
         assert app.view.next_wrong(1)

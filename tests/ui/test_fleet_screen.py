@@ -9,6 +9,7 @@ from rich.color import Color
 
 from stethoscope.session.view_state import ViewState
 from stethoscope.ui.app import StethoscopeApp
+from stethoscope.ui.present.block_places import Zoom
 from stethoscope.ui.present.kept import read_kept, to_keep
 from stethoscope.ui.present.view import View, following
 from stethoscope.ui.screens.finder import FinderScreen
@@ -222,8 +223,39 @@ async def test_views_are_saved_under_a_name_and_opened(tmp_path: Path) -> None:
         assert line(app, "legend").startswith(" GPU busy")
 
 
+async def test_how_close_the_map_is_looked_at_is_kept_and_needs_no_groups(tmp_path: Path) -> None:
+    memory = ViewState("prod-a", tmp_path)
+    async with app_on(troubled()).run_test(size=(100, 30)) as pilot:
+        app = await ready(pilot)
+        app.fleet_screen.restore(memory, fresh=True)
+        app.fleet_screen.take_view(View(density="blocks", group="rack"))
+        await pilot.pause(0.1)
+        await typed(pilot, "Z", "Z", "Z")
+        assert app.fleet_screen.chosen.zoom == "group"
+    async with app_on(troubled()).run_test(size=(100, 30)) as pilot:
+        app = pilot.app  # type: ignore[assignment]
+        app.fleet_screen.restore(memory, fresh=False)
+        await ready(pilot)
+        await pilot.pause(0.1)
+        view = app.fleet_screen.view
+        assert isinstance(view, BlocksView)
+        assert view.zoom is Zoom.GROUP
+        app.fleet_screen.chosen.group = "none"
+        app.fleet_screen.draw()
+        assert view.zoom is Zoom.NODE
+
+
+async def test_views_can_be_saved_where_nothing_else_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    async with app_on(troubled()).run_test(size=(100, 30)) as pilot:
+        app = await ready(pilot)
+        await typed(pilot, "s", "V", *"mine", "enter")
+        assert app.fleet_screen.memory is None
+    assert View.from_dict(ViewState("another").named()["mine"]).sort == "name"
+
+
 def test_a_view_survives_being_kept() -> None:
-    view = View("gpu_temp", "blocks", "peers", "value", "job", "none", "temp>85 & host~gpu-0")
+    view = View("gpu_temp", "blocks", "peers", "value", "job", "none", "temp>85 & host~gpu-0", "node")
     assert View.from_dict(view.to_dict()) == view
     assert View.from_dict({"sort": "evil", "group": 7, "filter": "a\x1b", "metric": None, "new": "x"}) == View()
     assert following(("a", "b"), "b") == "a"

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pyte
 import pytest
 from rich.color import ColorSystem
+from textual import events
 from textual._compositor import CompositorUpdate
 
 from stethoscope.model.frame import Link, LinkState
 from stethoscope.ui import app as console
 from stethoscope.ui.app import StethoscopeApp
 from stethoscope.ui.paint import Difference, Picture
+from stethoscope.ui.widgets.grid import GridView
+from stethoscope.ui.widgets.rows import strip_of
 from tests.ui.consoles import StillSession
 from tests.ui.scenes import troubled
 
@@ -118,3 +121,56 @@ async def test_differences_show_what_plain_drawing_shows(size: tuple[int, int]) 
                 await pilot.pause(0.02)
             assert app.terminal.display == app.drawn_whole().display, step
             assert cells(app.terminal) == cells(app.drawn_whole()), step
+
+
+async def ready(pilot: Pilot[None], app: Watched) -> None:
+    for _ in range(100):
+        await pilot.pause(0.02)
+        if app.session is not None and app.fleet_screen.grid is not None and app.fleet_screen.view.line_count():
+            return
+        app.pull()
+    raise AssertionError("no rows")
+
+
+async def test_a_key_that_moves_is_on_the_terminal_before_anything_else_happens() -> None:
+    app = Watched(StillSession(troubled(800)), 200, 60)
+    async with app.run_test(size=(200, 60)) as pilot:
+        await ready(pilot, app)
+        await pilot.pause(0.1)
+        for key in ("down", "right", "pagedown", "up", "n", "x", "right_square_bracket", "home"):
+            before = cells(app.terminal)
+            assert app.give_key(events.Key(key, None))
+            assert cells(app.terminal) != before, key
+            assert cells(app.terminal) == cells(app.drawn_whole()), key
+
+
+async def test_rows_that_come_into_view_again_are_as_they_are_now() -> None:
+    app = Watched(StillSession(troubled(800)), 120, 30)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await ready(pilot, app)
+        await pilot.press("f", "f", "down", "down", "down")
+        await pilot.pause(0.1)
+        for key in ("pagedown", "pagedown", "home", "end", "pageup", "down", "home"):
+            app.give_key(events.Key(key, None))
+            view = app.fleet_screen.query_one(GridView)
+            top = view.scroll_offset.y
+            for line in range(top, min(view.line_count(), top + view.size.height)):
+                text = view.render_line(line - top).text
+                assert text == strip_of(view.line(line), view.cells, app).text
+                assert view._painted[line] == view.line(line), (key, line)
+
+
+async def test_keys_behind_one_that_opens_a_screen_wait_for_it() -> None:
+    app = Watched(StillSession(troubled(800)), 120, 30)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await ready(pilot, app)
+        key = app.fleet_screen.view.key
+        for name in ("question_mark", "down", "escape", "down"):
+            app.give_key(events.Key(name, None))
+        assert app.fleet_screen.view.key == key
+        for _ in range(100):
+            await pilot.pause(0.02)
+            if app.fleet_screen.view.key != key:
+                break
+        assert app.screen is app.fleet_screen
+        assert app.fleet_screen.view.key == app.fleet_screen.grid.lines[1]  # type: ignore[union-attr]

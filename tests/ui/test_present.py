@@ -107,6 +107,8 @@ def test_totals_of_data_are_bytes_and_large_counts_are_short() -> None:
             Fact("ib_link_downed delta 5 s", 2, "at most 0 events", "n", "", ""),
             "link downs 2 events in 5 s, expected at most 0 events",
         ),
+        (Fact("node_data_age", 15.2, "at most 15 s", "n", "", ""), "data age just over 15 s, expected at most 15 s"),
+        (Fact("node_data_age", 16.2, "at most 15 s", "n", "", ""), "data age 16 s, expected at most 15 s"),
         (Fact("gpu_sm_clock", 1100, "peers 1980 MHz", "n", "", ""), "SM clock 1100 MHz, peers 1980 MHz"),
         (Fact("gpu_temp", "lost", "a value", "n", "", ""), "GPU temperature lost"),
         (Fact("xid", "NVRM: Xid 79", "none", "n", "", "kernel log"), "NVRM: Xid 79"),

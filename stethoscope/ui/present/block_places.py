@@ -169,7 +169,10 @@ def forms(zoom: Zoom | None, *, halves: bool, positions: int, names: int, labels
     wide = min(NAME_LIMIT, max((width(label) for label in labels), default=0))
     short = min(wide, max((width(label) - len(common_prefix(labels)) for label in labels), default=0))
     tried: list[Form] = []
-    if zoom is Zoom.GROUP and labels:
+    if zoom is Zoom.GROUP and not labels:
+        # The groups for which it was chosen are gone.
+        zoom = Zoom.NODE
+    if zoom is Zoom.GROUP:
         return [Form(Zoom.GROUP, False, 2 + wide + 1 + _COUNTS + 1, 1, 3)]
     if zoom in (None, Zoom.NAME):
         tried.append(Form(Zoom.NAME, False, 2 + min(NAME_LIMIT, names) + 1, positions, 3, wide + bool(wide)))

@@ -15,7 +15,8 @@ from stethoscope.ui.present.numbers import value_text
 from stethoscope.ui.present.spans import Level, Row, Span, Tone, fit, level_tone
 
 if TYPE_CHECKING:
-    from stethoscope.model.fleet import Node
+    from stethoscope.model.fleet import Node, Table
+    from stethoscope.model.metric import Metric
     from stethoscope.ui.present.arrange import Line
     from stethoscope.ui.present.grid import FleetGrid, Target
 
@@ -93,7 +94,7 @@ def _values(grid: FleetGrid, node: Node, scope: Scope, row: int) -> list[tuple[s
     chosen = grid.metric
     if scope is chosen.scope:
         value = table.get(chosen.id, row)
-        said.append((f"{chosen.title} {value_text(chosen, value)}", int(metric_levels(table, chosen)[row])))
+        said.append((f"{chosen.title} {value_text(chosen, value)}", _level(table, chosen, row)))
         peers = peers_median(grid.assessment, scope, chosen.id, row) if not chosen.words else None
         if peers is not None and not isinstance(value, Missing):
             said.append((f"peers {value_text(chosen, peers)}", 0))
@@ -109,10 +110,14 @@ def _values(grid: FleetGrid, node: Node, scope: Scope, row: int) -> list[tuple[s
             continue
         if metric.bitmask and value == 0:
             continue
-        said.append((f"{word} {value_text(metric, value)}".strip(), int(metric_levels(table, metric)[row])))
+        said.append((f"{word} {value_text(metric, value)}".strip(), _level(table, metric, row)))
     if scope is Scope.NODE and node.kernel:
         said.append((f"kernel {node.kernel}", 0))
     return said or [("no value", 0)]
+
+
+def _level(table: Table, metric: Metric, row: int) -> int:
+    return int(metric_levels(table, metric, range(row, row + 1))[0])
 
 
 def _bundle_words(grid: FleetGrid, line: Line, target: Target, cells: int) -> Row:

@@ -177,6 +177,10 @@ def fact_text(fact: Fact, catalogue: Mapping[str, Metric]) -> str:
         said = value
     else:
         said = _with_unit(value, metric.unit if match["how"] == "delta" else metric.shown_unit)
+        for bound, beyond in (("at most ", "just over "), ("at least ", "just under ")):
+            if fact.expected == bound + said:
+                # Rounded it is the limit itself.
+                said = beyond + said
     text = f"{title_in_text(metric.title)} {_without_unit(said, metric.title)}"
     if match["span"]:
         span = match["span"]

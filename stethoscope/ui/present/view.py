@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 DENSITIES = ("numbers", "cells", "blocks")
 """How much room a GPU has: a number, one cell, half a cell with two nodes on a line."""
+ZOOMS = ("group", "node", "gpu", "name")
+"""How close the map of half blocks is looked at: a tile a group, a cell a node, a cell a GPU, a line a node."""
 MODES = ("value", "peers", "mark")
 """What is shown of the metric: its value, how far it is from the peers' median, how far from the mark."""
 SORTS = ("worst", "name", "value", "group")
@@ -17,7 +19,8 @@ GROUPS = ("none", "rack", "pod", "leaf", "job", "partition")
 FOLDS = ("fill", "all", "none")
 """Which nodes that are alike share a line: those that do not fit, all, none."""
 _KNOWN = {
-    "density": ("auto", *DENSITIES), "mode": MODES, "sort": SORTS, "group": GROUPS, "fold": FOLDS,
+    "density": ("auto", *DENSITIES), "zoom": ("auto", *ZOOMS), "mode": MODES, "sort": SORTS, "group": GROUPS,
+    "fold": FOLDS,
 }  # fmt: skip
 LONGEST = 500
 """Characters of a filter, or of a metric's name."""
@@ -35,6 +38,8 @@ class View:
     group: str = "none"
     fold: str = "fill"
     filter: str = ""
+    zoom: str = "auto"
+    """One of ZOOMS; auto is as close as all nodes fit."""
 
     def to_dict(self) -> dict[str, str]:
         """Return the choices as texts by name."""
@@ -45,6 +50,7 @@ class View:
         parts = [self.metric or "any metric", {"worst": "worst first"}.get(self.sort, f"sorted by {self.sort}")]
         parts += [f"against the {self.mode}"] if self.mode != "value" else []
         parts += [self.density] if self.density != "auto" else []
+        parts += [f"zoom {self.zoom}"] if self.zoom != "auto" and self.density == "blocks" else []
         parts += [f"by {self.group}"] if self.group != "none" else []
         parts += [f"filter {self.filter}"] if self.filter else []
         return ", ".join(parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 
 _KEEP_S = 1.0
 """So long after the last choice all of them are kept."""
+_MANY_NODES = 256
+"""Above so many nodes keys would wait for their levels."""
+_FRESH_S = 0.25
+"""So old the levels of a snapshot may be; what ages by time alone is told in whole seconds."""
 _SHORT = 30
 """Below this many lines the headline gives its place to a node."""
 _FIXED_LINES = 6
@@ -56,6 +61,7 @@ class FleetScreen(FleetFilter):
         self._said: dict[str, object] | None = None
         """What is to be kept when the timer ends."""
         self._assessed: tuple[FleetSnapshot, float, Assessment] | None = None
+        self._beside: ThreadPoolExecutor | None = None
 
     def compose(self) -> ComposeResult:
         """Lay out the lines; all of them are there from the first picture on."""
@@ -200,13 +206,25 @@ class FleetScreen(FleetFilter):
         if not self.draw_filter():
             self.show_line("rule-bottom", self._bottom_rule())
 
+    async def prepare(self, snapshot: FleetSnapshot, now_mono: float) -> None:
+        """Work out the levels of a snapshot of many nodes, which is shown next, in a thread."""
+        if len(snapshot.nodes) <= _MANY_NODES or self.paused:
+            return
+        from stethoscope.ui.present.assess import assess
+
+        if self._beside is None:
+            self._beside = ThreadPoolExecutor(1, thread_name_prefix="levels")
+        done = await asyncio.get_running_loop().run_in_executor(self._beside, assess, snapshot, now_mono)
+        self._assessed = snapshot, now_mono, done
+
     def _assess(self, snapshot: FleetSnapshot, now_mono: float) -> Assessment:
         """Return the levels of a snapshot, worked out once however often it is drawn."""
         from stethoscope.ui.present.assess import assess
 
-        if self._assessed is None or self._assessed[0] is not snapshot or self._assessed[1] != now_mono:
-            self._assessed = snapshot, now_mono, assess(snapshot, now_mono)
-        return self._assessed[2]
+        kept = self._assessed
+        if kept is None or kept[0] is not snapshot or not 0 <= now_mono - kept[1] <= _FRESH_S:
+            kept = self._assessed = snapshot, now_mono, assess(snapshot, now_mono)
+        return kept[2]
 
     def draw(self) -> None:
         """Draw what is chosen, and keep it for the next time."""
@@ -313,7 +331,7 @@ class FleetScreen(FleetFilter):
 
     def restore(self, memory: ViewState, *, fresh: bool) -> None:
         """Keep choices in `memory` from now on; unless `fresh`, begin with those that are there."""
-        self.memory = memory
+        self.memory = self.views = memory
         if not fresh:
             chosen, self.marked, self._cursor, self.filters = read_kept(memory.load())
             metric = self._owner.metric or chosen.metric
@@ -337,6 +355,8 @@ class FleetScreen(FleetFilter):
 
     def on_unmount(self) -> None:
         """Keep what was chosen last."""
+        if self._beside is not None:
+            self._beside.shutdown(wait=False)
         if self.memory is not None and self._said is not None:
             keep(self.memory, self._said)
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual.screen import Screen
-
 from stethoscope.text import clean
 from stethoscope.ui.bindings import works
 from stethoscope.ui.present.view import DENSITIES, FOLDS, GROUPS, MODES, SORTS, View, following
+from stethoscope.ui.screens.at_once import AtOnceScreen
 from stethoscope.ui.widgets.grid import GridView
 
 if TYPE_CHECKING:
@@ -22,8 +21,13 @@ if TYPE_CHECKING:
     from stethoscope.ui.widgets.blocks import BlocksView
 
 
-class FleetKeys(Screen[None]):
+class FleetKeys(AtOnceScreen):
     """The keys that choose; the screen draws what is chosen."""
+
+    AT_ONCE = frozenset((
+        "move", "page", "cursor_first", "cursor_last", "jump", "next_wrong", "previous_wrong", "pause", "mark",
+        "mark_and_go_on", "mark_all", "mark_none", "next_metric", "next_sort", "next_group", "next_fold", "next_mode",
+    ))  # fmt: skip
 
     def __init__(self, console: StethoscopeApp) -> None:
         """Belong to `console`, whose choices and session it uses."""
@@ -38,6 +42,8 @@ class FleetKeys(Screen[None]):
         """Names of the selected nodes; those that are not in the fleet now are kept."""
         self.memory: ViewState | None = None
         """Where choices are kept for the next time; None for not at all."""
+        self.views: ViewState | None = None
+        """Where views are saved under names; None before there is a session."""
 
     @property
     def view(self) -> GridView | BlocksView:
@@ -47,6 +53,11 @@ class FleetKeys(Screen[None]):
     def draw(self) -> None:
         """Draw what is chosen, and keep it for the next time."""
         raise NotImplementedError
+
+    def take_at_once(self, key: str) -> bool:
+        """Let keys that move the cursor, and those of the metric, act at once while the nodes have them."""
+        ready = self._grid is not None and self._grid.layout is not None and self.focused is self.view
+        return ready and super().take_at_once(key)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Some keys mean something else in a replay."""
@@ -208,7 +219,7 @@ class FleetKeys(Screen[None]):
 
     def action_choose_view(self) -> None:
         """Ask which of the saved views to open."""
-        views = self.memory.named() if self.memory is not None else {}
+        views = self.views.named() if self.views is not None else {}
         if not views:
             self._owner.tell("no view is saved; V saves this one")
             return
@@ -228,17 +239,14 @@ class FleetKeys(Screen[None]):
         """Ask for a name and save the view under it."""
         from stethoscope.ui.screens.ask import AskScreen
 
-        if self.memory is None:
-            self._owner.tell("nothing is kept of this console, so no views either")
-        else:
-            self._owner.push_screen(AskScreen(self._owner, "name of this view"), self._save_view)
+        self._owner.push_screen(AskScreen(self._owner, "name of this view"), self._save_view)
 
     def _save_view(self, answer: str | None) -> None:
         name = clean(answer or "", 60).strip()
-        if self.memory is None or not name:
+        if self.views is None or not name:
             return
         try:
-            self.memory.save_named(name, self.chosen.to_dict())
+            self.views.save_named(name, self.chosen.to_dict())
         except OSError as error:
             self._owner.tell(f"not saved: {error.strerror or error}", seconds=10)
         else:

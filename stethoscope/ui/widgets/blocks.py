@@ -51,7 +51,6 @@ class BlocksView(ScrollView, can_focus=True, inherit_bindings=False):
         """Called when the cursor stands on another cell."""
         self._item = 0
         self._position = -1
-        self._zoom: Zoom | None = None
         self._painted: dict[int, bytes] = {}
         self._strips: dict[bytes, Strip] = {}
         self._styles: dict[int, Style] = {}
@@ -98,7 +97,7 @@ class BlocksView(ScrollView, can_focus=True, inherit_bindings=False):
         if self.map is None or self.map.glyphs is not grid.glyphs or self.map.halves is not halves:
             self.map = BlockMap(grid.glyphs, halves=halves)
         here = self.map
-        here.zoom = self._zoom
+        here.zoom = None if grid.view.zoom == "auto" else Zoom[grid.view.zoom.upper()]
         here.update(grid, self.cells, max(1, self.size.height))
         self._find()
         self.sync()
@@ -180,12 +179,12 @@ class BlocksView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def zoom_by(self, steps: int) -> bool:
         """Look closer (positive) or from farther away; False when that is not possible. 0 is as close as all fit."""
-        if self.map is None or self.zoom is None:
+        if self.map is None or self.zoom is None or self.grid is None:
             return False
         before = self.zoom
         grouped = any(section.label for section in self.map.sections)
         least = Zoom.GROUP if grouped else Zoom.NODE
-        self._zoom = Zoom(max(least, min(Zoom.NAME, before + steps))) if steps else None
+        self.grid.view.zoom = Zoom(max(least, min(Zoom.NAME, before + steps))).name.lower() if steps else "auto"
         self.follow()
         self._moved()
         return self.zoom is not before

@@ -82,40 +82,43 @@ class GridView(RowsView, inherit_bindings=False):
         from stethoscope.ui.present.grid import Target
 
         targets = self.grid.targets()
+        before = self._line
         self._line, self._column = line, targets.index(Target(*self.grid.layout.at(event.x)))
         self.key = self.grid.lines[line]
-        self._moved()
+        self._moved(before)
 
     def move(self, rows: int = 0, columns: int = 0) -> None:
         """Move the cursor by rows and cells; it stops at the edges."""
         if self.grid is None or not self.grid.lines:
             return
+        before = self._line
         self._line = max(0, min(len(self.grid.lines) - 1, self._line + rows))
         self._column = max(0, min(len(self.grid.targets()) - 1, self._column + columns))
         self.key = self.grid.lines[self._line]
-        self._moved()
+        self._moved(before)
 
     def home(self) -> None:
         """Go to the first row and follow whatever comes to stand there."""
         self.key = None
-        self._line = 0
-        self._moved()
+        before, self._line = self._line, 0
+        self._moved(before)
 
     def select(self, name: str) -> bool:
         """Put the cursor on a node, or on the line with that key; False when its row is not shown."""
         if self.grid is None or name not in self.grid.lines:
             return False
         self.key = name
-        self._line = self.grid.lines.index(name)
-        self._moved()
+        before, self._line = self._line, self.grid.lines.index(name)
+        self._moved(before)
         return True
 
-    def _moved(self) -> None:
+    def _moved(self, before: int) -> None:
+        """Show the cursor on its line, which was the line `before`; the other rows stay as they are."""
         top, height = self.scroll_offset.y, self.size.height
         if self._line < top:
             self.scroll_to(y=self._line, animate=False, immediate=True)
         elif height and self._line >= top + height:
             self.scroll_to(y=self._line - height + 1, animate=False, immediate=True)
-        self.sync()
+        self.touch(before, self._line)
         if self.when_moved is not None:
             self.when_moved()

@@ -158,6 +158,19 @@ class RowsView(ScrollView, can_focus=True):
         if dirty:
             self.refresh(*dirty)
 
+    def touch(self, *lines: int) -> None:
+        """Ask for these rows again, where they are visible, and paint those that changed."""
+        top, count = self.scroll_offset.y, self.line_count()
+        for index in set(lines):
+            if top <= index < min(count, top + self.size.height):
+                row = self.line(index)
+                if self._painted.get(index) != row:
+                    self._painted[index] = row
+                    self.refresh(Region(0, index - top, self.size.width, 1))
+            else:
+                # Asked for when it comes into view.
+                self._painted.pop(index, None)
+
     def render_line(self, y: int) -> Strip:
         """Return the strip of visible line `y`."""
         index = self.scroll_offset.y + y
