@@ -11,33 +11,40 @@ from typing import TYPE_CHECKING
 from stethoscope.analysis.decode_codes import CODE_ANCHORS, find_code
 from stethoscope.analysis.decode_events import EventStore, in_order, place_of
 from stethoscope.analysis.decode_file import FileScan
-from stethoscope.analysis.decode_lines import is_typed, pieces
+from stethoscope.analysis.decode_lines import Hit, hit_lines, is_typed, pieces
 from stethoscope.model.logs import Event, Log, LogFile, Origin, Seen
 from stethoscope.parse.logname import origin_of_name
 from stethoscope.parse.prefix import Peeled, PeelState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from datetime import tzinfo
 
     import ahocorasick_rs
 
     from stethoscope.specs.signature import Signature, Signatures
 
-_ENOUGH = 4000
+_ENOUGH = 1000
 _OFTEN = 0.03
 """What means no harm, was said so often, and is in such a share of all lines, is looked for no more: it would only cost
 time."""
+_HARMLESS = ("context", "benign")
+_LOOK_AT_ALL = 64 * 1024 * 1024
+"""Up to this size of all files together each line is looked at, so that the last sign of life of each rank is known."""
+_MOST_SETS = 20_000
+_DENSE = 1000
+"""One hit in so many bytes is many."""
 
 
 class Scanner:
     """One scan over any number of files and live lines."""
 
-    def __init__(self, signatures: Signatures, *, now: float, zone: tzinfo | None = None) -> None:
+    def __init__(self, signatures: Signatures, *, now: float, zone: tzinfo | None = None, size: int = 0) -> None:
         """Look for `signatures`; stamps without a zone are of `zone` (UTC), those without a year are before `now`
-        (wall seconds) or before the file's last change."""
+        (wall seconds) or before the file's last change. `size` is that of all files, as far as it is known."""
         self._signatures = signatures
         self._now = now
+        self.looks_at_all = size <= _LOOK_AT_ALL
         self._zone = zone
         self._anchors: list[bytes] = []
         self._by_anchor: list[tuple[Signature, ...]] = []
@@ -45,6 +52,8 @@ class Scanner:
         self._fast: ahocorasick_rs.BytesAhoCorasick | None = None
         self._said: dict[str, int] = {}
         self._quiet: set[str] = set()
+        self._wanted: dict[tuple[int, ...], tuple[tuple[Signature, ...], bool]] = {}
+        """Anchors of a line -> what is looked for in it."""
         self._is_stale = True
         self._lines = 0
         """Lines of the files before the present one."""
@@ -101,17 +110,29 @@ class Scanner:
 
     def hits(self, data: bytes) -> list[tuple[int, int, int]]:
         """Return (number of the anchor, start, end) of every anchor in `data`, in the order of their ends."""
-        if self._is_stale:
-            self._arm()
         assert self._automaton is not None
         return self._automaton.find_matches_as_indexes(data, overlapping=True)
 
-    def rough_hits(self, data: bytes) -> list[tuple[int, int, int]]:
-        """Return hits of which no two overlap: enough to tell which lines have any, and faster."""
-        if self._is_stale or self._fast is None:
-            self._arm(is_fast=True)
+    def lines(self, data: bytes, first: int, overlap: int = 0) -> Iterator[Hit]:
+        """Yield the lines of a large block with what was found in them; hits that end within the first `overlap` bytes
+        were there before.
+
+        Hits of which no two overlap are found faster and tell which lines have any; where those are many, all hits of
+        the block at once are cheaper than those of each line.
+        """
         assert self._fast is not None
-        return self._fast.find_matches_as_indexes(data)
+        rough = [hit for hit in self._fast.find_matches_as_indexes(data) if hit[2] > overlap]
+        if not rough:
+            return
+        if len(rough) * _DENSE > len(data):
+            for line in hit_lines(data, [hit for hit in self.hits(data) if hit[2] > overlap], first):
+                if any(self._looked_for(line.anchors)):
+                    yield line
+            return
+        for line in hit_lines(data, rough, first):
+            anchors = [number for number, _, _ in self.hits(line.raw)]
+            if any(self._looked_for(anchors)):
+                yield line._replace(anchors=anchors)
 
     def anchor(self, number: int) -> bytes:
         """Return an anchor by its number."""
@@ -142,15 +163,7 @@ class Scanner:
 
     def match(self, scan: FileScan, line: int, peeled: Peeled, anchors: Iterable[int]) -> None:
         """Look for the signatures of `anchors` in a line and keep the events."""
-        candidates: dict[str, Signature] = {}
-        has_code = False
-        for number in anchors:
-            group = self._by_anchor[number]
-            if not group:
-                has_code = True
-            for signature in group:
-                if signature.id not in self._quiet:
-                    candidates[signature.id] = signature
+        candidates, has_code = self._looked_for(anchors)
         if not candidates and not has_code:
             return
         for piece in pieces(peeled, scan.state):
@@ -171,7 +184,7 @@ class Scanner:
                     code.pci,
                     fold_by=code.fold_by,
                 )
-            for signature, match in self._signatures.find(text, candidates.values()) if candidates else ():
+            for signature, match in self._signatures.find(text, candidates) if candidates else ():
                 found = True
                 self._keep(scan, line, piece, signature, signature.fields(match))
             self.matched += found
@@ -193,24 +206,34 @@ class Scanner:
             device,
             signature.fold_by,
         )
-        if variant.role in ("context", "benign"):
+        if not scan.is_small and signature.role in _HARMLESS and not signature.variants:
             count = self._said[signature.id] = self._said.get(signature.id, 0) + 1
             if count >= _ENOUGH and count >= _OFTEN * (self._lines + line):
                 self._quiet.add(signature.id)
                 self._is_stale = True
+                self._wanted.clear()
 
-    def is_quiet(self, anchors: Iterable[int]) -> bool:
-        """Tell whether nothing that these anchors stand for is looked for any more."""
-        return bool(self._quiet) and all(
-            group and all(signature.id in self._quiet for signature in group)
-            for group in map(self._by_anchor.__getitem__, anchors)
-        )
+    def _looked_for(self, anchors: Iterable[int]) -> tuple[tuple[Signature, ...], bool]:
+        """Return the signatures that anchors stand for and are still looked for, and whether there is a code."""
+        key = tuple(anchors)
+        wanted = self._wanted.get(key)
+        if wanted is None:
+            if len(self._wanted) > _MOST_SETS:
+                self._wanted.clear()
+            groups = [self._by_anchor[number] for number in dict.fromkeys(key)]
+            found = {signature.id: signature for group in groups for signature in group}
+            wanted = tuple(s for s in found.values() if s.id not in self._quiet), not all(groups)
+            self._wanted[key] = wanted
+        return wanted
 
-    def _arm(self, *, is_fast: bool = False) -> None:
-        """Build what finds the anchors; between two blocks only, because their numbers change."""
+    def arm(self, *, is_fast: bool) -> None:
+        """Build what finds the anchors, where it is not built yet; before each block, because their numbers change."""
+        if not self._is_stale and not (is_fast and self._fast is None):
+            return
         from ahocorasick_rs import BytesAhoCorasick, Implementation
 
         if self._is_stale:
+            self._wanted.clear()
             self._anchors = list(CODE_ANCHORS)
             self._by_anchor = [()] * len(CODE_ANCHORS)
             for anchor, group in self._signatures.anchors.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stethoscope.model.logs import Event
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 FOLD_S = 60.0
 """Equal lines that are this close to the last one are one event."""
 _FOLD_LINES = 2000
-_MOST_EVENTS = 50_000
+_MOST_EVENTS = 40_000
+_MOST_HARMLESS = 40_000
+"""What a healthy start prints on thousands of ranks leaves room for what went wrong later."""
+_HARMLESS = ("context", "benign")
 _MOST_OF_ONE = 20
 _LEAD_PCI = re.compile(r"[\w-]{1,32} (?P<pci>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])[ :]")
 _PLACE = re.compile(r"\{(\w+)\}")
@@ -59,6 +62,9 @@ class EventStore:
         self._kinds: dict[tuple[object, ...], int] = {}
         self._variants: dict[tuple[object, ...], Signature] = {}
         self._touched: list[Event] = []
+        self._room = [_MOST_EVENTS, _MOST_HARMLESS]
+        """For so many more there is room: of those that went wrong, and of those that mean no harm."""
+        self._origins: dict[int, tuple[Origin, tuple[object, ...]]] = {}
 
     def add(
         self, file: int, line: int, piece: Peeled, signature: str, role: Role, severity: Severity,
@@ -66,7 +72,7 @@ class EventStore:
         fold_by: Sequence[str] = (),
     ) -> None:  # fmt: skip
         """Keep a line as an event of its own, or as one more of an earlier one."""
-        base = (file, signature, role, piece.key, _who(piece.origin), pci, device)
+        base = (file, signature, role, piece.key, self._who(piece.origin), pci, device)
         key = (*base, *(fields.get(name) for name in fold_by)) if fold_by else (*base, *fields.values())
         folded = self._folds.get(key)
         if folded is None and not fold_by:
@@ -75,10 +81,11 @@ class EventStore:
             if kinds > _MOST_OF_ONE:
                 key = base
                 folded = self._folds.get(key)
-        if folded is not None and (_is_near(folded, piece, line) or len(self.events) >= _MOST_EVENTS):
+        is_full = self._room[role in _HARMLESS] <= 0
+        if folded is not None and (is_full or _is_near(folded, piece, line)):
             self._grow(folded, piece, line)
             return
-        if len(self.events) >= _MOST_EVENTS:
+        if is_full:
             key = (file, signature)
             folded = self._folds.get(key)
             if folded is not None:
@@ -86,10 +93,11 @@ class EventStore:
                 return
         event = Event(
             signature=signature, role=role, severity=severity, text=piece.text, file=file, line=line, at=piece.at,
-            at_is_near=piece.at_is_near, uptime_s=piece.uptime_s, origin=replace(piece.origin), pci=pci, device=device,
+            at_is_near=piece.at_is_near, uptime_s=piece.uptime_s, origin=piece.origin, pci=pci, device=device,
             fields=fields,
         )  # fmt: skip
         self.events.append(event)
+        self._room[role in _HARMLESS] -= 1
         self._touched.append(event)
         self._folds[key] = _Folded(event, piece.at, piece.uptime_s, line)
 
@@ -112,6 +120,20 @@ class EventStore:
         self._touched.clear()
         return found
 
+    def _who(self, origin: Origin) -> tuple[object, ...]:
+        """Return what tells two origins apart; those of one file are few, and shared by its lines."""
+        known = self._origins.get(id(origin))
+        if known is not None and known[0] is origin:
+            return known[1]
+        who = (
+            origin.host, origin.rank, origin.local_rank, origin.task, origin.cuda_device, origin.pid, origin.pod,
+            origin.boot,
+        )  # fmt: skip
+        if len(self._origins) > _MOST_EVENTS:
+            self._origins.clear()
+        self._origins[id(origin)] = (origin, who)
+        return who
+
     def _grow(self, folded: _Folded, piece: Peeled, line: int) -> None:
         event = folded.event
         event.count += 1
@@ -120,19 +142,6 @@ class EventStore:
         folded.at, folded.uptime_s, folded.line = piece.at, piece.uptime_s, line
         if not self._touched or self._touched[-1] is not event:
             self._touched.append(event)
-
-
-def _who(origin: Origin) -> tuple[object, ...]:
-    return (
-        origin.host,
-        origin.rank,
-        origin.local_rank,
-        origin.task,
-        origin.cuda_device,
-        origin.pid,
-        origin.pod,
-        origin.boot,
-    )
 
 
 def _is_near(folded: _Folded, piece: Peeled, line: int) -> bool:

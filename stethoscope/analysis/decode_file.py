@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stethoscope.analysis.decode_lines import Hit, all_lines, hit_lines, is_in_parts, windows
+from stethoscope.analysis.decode_lines import Hit, all_lines, is_in_parts, windows
+from stethoscope.parse.prefix import LINE_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from stethoscope.parse.prefix import Peeled, PeelState
 
 LOOK_AT_ALL = 8 * 1024 * 1024
-"""Files up to this size have each line looked at, so that the last sign of life of each rank is known."""
+"""Files up to this size have each line looked at, where all together are not too large (`Scanner`)."""
 _LONGEST_LINE = 4 * 1024 * 1024
 _OVERLAP = 256
 _ABOVE = 4096
@@ -35,7 +36,7 @@ class FileScan:
         self._rest = b""
         self._overlap = 0
         """How many bytes of `_rest` were looked at before: the end of a line that is too long to keep."""
-        self._is_small = file.size <= LOOK_AT_ALL
+        self.is_small = scanner.looks_at_all and file.size <= LOOK_AT_ALL
         self._unwrapper: Unwrapper | None = None
         self._peeled_to = 0
         """How far into the present block the lines were peeled."""
@@ -44,7 +45,7 @@ class FileScan:
         """Take the next bytes; a line that is not whole yet waits for its end."""
         self.taken += len(block)
         if self.taken > LOOK_AT_ALL:
-            self._is_small = False
+            self.is_small = False
         data = self._rest + block if self._rest else block
         cut = max(data.rfind(b"\n"), data.rfind(b"\r", 0, -1)) + 1
         if cut:
@@ -81,16 +82,15 @@ class FileScan:
             self.file.lines += data.count(b"\n")
             return
         scanner, first = self._scanner, self.file.lines + 1
+        scanner.arm(is_fast=not self.is_small)
         self._peeled_to = 0
-        if self._is_small:
+        if self.is_small:
             hits = [hit for hit in scanner.hits(data) if hit[2] > self._overlap]
             for line in all_lines(data, hits, first):
                 self._line(line, look=True)
-        elif rough := [hit for hit in scanner.rough_hits(data) if hit[2] > self._overlap]:
-            for line in hit_lines(data, rough, first):
-                if not scanner.is_quiet(line.anchors):
-                    anchors = [number for number, _, _ in scanner.hits(line.raw)]
-                    self._line(line._replace(anchors=anchors), look=False, above=data)
+        else:
+            for line in scanner.lines(data, first, self._overlap):
+                self._line(line, look=False, above=data)
         self.file.lines += data.count(b"\n")
 
     def _look_inside(self, data: bytes) -> None:
@@ -104,11 +104,12 @@ class FileScan:
 
     def _scan_inner(self, inner: Sequence[Inner]) -> None:
         data = b"\n".join(line.text for line in inner)
+        self._scanner.arm(is_fast=False)
         for line in all_lines(data, self._scanner.hits(data), 0):
-            if self._is_small or line.anchors:
+            if self.is_small or line.anchors:
                 wrapped = inner[line.number]
                 peeled = self.state.peel(line.raw, wrapped.outer)
-                self._found(line._replace(number=wrapped.number), peeled, look=self._is_small)
+                self._found(line._replace(number=wrapped.number), peeled, look=self.is_small)
 
     def _line(self, line: Hit, *, look: bool, above: bytes = b"") -> None:
         raw = line.raw
@@ -123,8 +124,9 @@ class FileScan:
             self._scanner.look(peeled)
         if line.anchors:
             self._scanner.match(self, line.number, peeled, line.anchors)
-            for text in windows(line.raw, map(self._scanner.anchor, line.anchors)):
-                self._scanner.match(self, line.number, peeled._replace(text=text), line.anchors)
+            if len(line.raw) > LINE_LIMIT:
+                for text in windows(line.raw, map(self._scanner.anchor, line.anchors)):
+                    self._scanner.match(self, line.number, peeled._replace(text=text), line.anchors)
 
     def _with_above(self, line: Hit, data: bytes) -> Peeled:
         """Peel the lines above first: they may say what this one does not."""

@@ -93,7 +93,7 @@ def pieces(peeled: Peeled, state: PeelState) -> list[Peeled]:
     A writer that does not finish its line (a progress bar) leaves the next one to go on behind it.
     """
     text = peeled.text
-    if "NCCL " not in text and ".cpp:" not in text and "[rank" not in text:
+    if not ("] " in text and "NCCL " in text) and ".cpp:" not in text and "[rank" not in text:
         return [peeled]
     starts = [match.start() for match in EMBEDDED.finditer(text) if match.start() > 0][:_MOST_PIECES]
     # `[rank3]:[E...` and the like are the prefixes of one piece.

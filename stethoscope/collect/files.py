@@ -17,7 +17,7 @@ from stethoscope.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-BLOCK = 4 * 1024 * 1024
+BLOCK = 1024 * 1024
 """Most bytes that are handed on at once."""
 STDIN = "-"
 _SAMPLE = 64 * 1024

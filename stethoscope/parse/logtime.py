@@ -51,6 +51,8 @@ class Calendar:
         self._fixed_s = _fixed_offset(zone)
         self._newest = newest
         self._near: float | None = None
+        self.seconds: dict[tuple[str, str | None], float] = {}
+        """Full stamps without their fractions that were read lately, and their zones, to wall seconds."""
         self._days: dict[tuple[int, int, int], float | None] = {}
         self._yearless: dict[tuple[int, int, str], float | None] = {}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stethoscope.model.logs import Origin
-from stethoscope.parse.logtime import Calendar, month_number
+from stethoscope.parse.logtime import Calendar, fraction, month_number
 from stethoscope.parse.prefix_forms import DAEMONS, IDENT, ISO_STAMP
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _SAME_CLOCK_S = 30.0
 _ZONE_STEP_S = 900.0
+_KEPT_SECONDS = 256
 
 
 class Outer(NamedTuple):
@@ -33,28 +34,25 @@ class Outer(NamedTuple):
 class Said:
     """What the prefixes of one line say."""
 
-    __slots__ = (
-        "dev", "host", "is_kernel", "is_more", "is_named", "key", "local_rank", "pid", "pod", "rank", "state", "task",
-        "tid", "uptime_s", "walls", "wants_ident",
-    )  # fmt: skip
+    # Defaults of the class: most lines set three of them, and this is done for each line of a log.
+    host: str | None = None
+    rank: int | None = None
+    local_rank: int | None = None
+    task: int | None = None
+    dev: int | None = None
+    pid: int | None = None
+    tid: int | None = None
+    pod: str | None = None
+    uptime_s: float | None = None
+    key = ""
+    is_named = False
+    is_more = False
+    is_kernel = False
+    wants_ident = False
 
     def __init__(self, state: PeelState) -> None:
         self.state = state
-        self.host: str | None = None
-        self.rank: int | None = None
-        self.local_rank: int | None = None
-        self.task: int | None = None
-        self.dev: int | None = None
-        self.pid: int | None = None
-        self.tid: int | None = None
-        self.pod: str | None = None
-        self.uptime_s: float | None = None
         self.walls: list[float] = []
-        self.key = ""
-        self.is_named = False
-        self.is_more = False
-        self.is_kernel = False
-        self.wants_ident = False
 
     def identity(self) -> tuple[object, ...]:
         """Return what tells two origins apart."""
@@ -300,9 +298,20 @@ class Said:
 
 
 def _iso(calendar: Calendar, match: re.Match[str], name: str) -> float | None:
-    year, month, day = int(match[name + "y"]), int(match[name + "m"]), int(match[name + "d"])
+    # Lines of one second follow each other.
+    second = match.string[match.start(name + "y") : match.end(name + "t")]
     zone = match[name + "z"]
-    return calendar.at(year, month, day, match[name + "t"], match[name + "f"], zone.strip() if zone else None)
+    known = calendar.seconds.get((second, zone))
+    if known is not None:
+        return known + fraction(match[name + "f"])
+    year, month, day = int(match[name + "y"]), int(match[name + "m"]), int(match[name + "d"])
+    wall = calendar.at(year, month, day, match[name + "t"], None, zone.strip() if zone else None)
+    if wall is None:
+        return None
+    if len(calendar.seconds) > _KEPT_SECONDS:
+        calendar.seconds.clear()
+    calendar.seconds[second, zone] = wall
+    return wall + fraction(match[name + "f"])
 
 
 TAKE: dict[str, Callable[[Said, re.Match[str]], bool]] = {

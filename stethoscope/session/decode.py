@@ -71,8 +71,9 @@ def decode(
     started = clock.monotonic()
     signatures = load_signatures(*directories)
     sources = find_logs(names)
-    scanner = Scanner(signatures, now=clock.wall(), zone=zone)
-    total = sum(source.size for source in sources) if all(source.path for source in sources) else 0
+    size = sum(source.size for source in sources)
+    scanner = Scanner(signatures, now=clock.wall(), zone=zone, size=size)
+    total = size if all(source.path for source in sources) else 0
     taken, refused = 0, []
     for source in sources:
         reader = LogReader(source)

@@ -97,6 +97,8 @@ class Codes:
     def __init__(self, directories: tuple[Path, ...] = ()) -> None:
         """Look for the files in `directories`, the nearest first, then where playbooks stand."""
         self._directories = directories
+        self._known: dict[tuple[Kind, int], Code] = {}
+        """Codes that were asked for: a log asks for the same few again and again."""
 
     @cached_property
     def xid_table(self) -> Mapping[str, Any]:
@@ -110,11 +112,20 @@ class Codes:
 
     def xid(self, code: int) -> Code:
         """Return what Xid `code` means."""
-        fields = self.xid_table["codes"].get(str(code))
-        return _code("xid", code, fields) if fields else _unknown("xid", code)
+        known = self._known.get(("xid", code))
+        if known is None:
+            fields = self.xid_table["codes"].get(str(code))
+            known = self._known["xid", code] = _code("xid", code, fields) if fields else _unknown("xid", code)
+        return known
 
     def sxid(self, code: int) -> Code:
         """Return what SXid `code` means."""
+        known = self._known.get(("sxid", code))
+        if known is None:
+            known = self._known["sxid", code] = self._sxid(code)
+        return known
+
+    def _sxid(self, code: int) -> Code:
         fields = self.sxid_table["codes"].get(str(code))
         if fields:
             return _code("sxid", code, fields)

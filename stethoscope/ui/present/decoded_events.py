@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from stethoscope.model.finding import Severity
 from stethoscope.ui.present.spans import Glyphs, Level, Row, Span, Tone, cut, level_tone, row_width, spread, width
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from stethoscope.model.logs import Event, Log
     from stethoscope.session.decode import Decoded
@@ -26,6 +27,8 @@ SEVERITY_LEVELS = {
 }
 _MOST_KINDS = 12
 _MOST_ALSO = 12
+_MOST_PLACES = 3
+"""More devices than so many that say the same are one row."""
 _WIDE = 130
 _TIME = 10
 _WRONG = ("cause", "either", "symptom")
@@ -43,6 +46,18 @@ class Kind:
     hosts: set[str] = field(default_factory=set)
     is_cited: bool = False
     """The verdict rests on it."""
+    others: int = 0
+    """So many more devices say the same."""
+
+    def join(self, other: Kind) -> None:
+        """Take in what another device says alike."""
+        self.count += other.count
+        self.ranks |= other.ranks
+        self.hosts |= other.hosts
+        self.is_cited |= other.is_cited
+        self.others += 1 + other.others
+        if other.last_at is not None and (self.last_at is None or other.last_at > self.last_at):
+            self.last_at = other.last_at
 
     def add(self, event: Event, signature: Signature | None = None) -> None:
         """Count one more."""
@@ -129,7 +144,20 @@ def kinds_of(log: Log, signatures: Signatures, cited: Container[str] = ()) -> li
         kind = kinds.setdefault((event.signature, *place), Kind(event))
         kind.add(event, signatures.by_id.get(event.signature))
         kind.is_cited |= is_cited
-    return list(kinds.values())
+    places = Counter(signature for signature, *_ in kinds)
+    return _crowded(kinds, {signature for signature, count in places.items() if count > _MOST_PLACES})
+
+
+def _crowded(kinds: Mapping[tuple[object, ...], Kind], crowds: Container[object]) -> list[Kind]:
+    """Return the kinds with those of `crowds` made one each: the same on very many devices is one thing."""
+    found: dict[tuple[object, ...], Kind] = {}
+    for key, kind in kinds.items():
+        short = key[:1] if key[0] in crowds else key
+        if short in found:
+            found[short].join(kind)
+        else:
+            found[short] = kind
+    return list(found.values())
 
 
 def places_of(event: Event, log: Log) -> Iterator[str]:
@@ -219,8 +247,13 @@ def _who(kind: Kind) -> str:
     ranks = ranks_text(kind.ranks)
     hosts = sorted(kind.hosts)
     place = kind.first.device or (kind.first.pci or "")
+    if kind.others:
+        ranks = f"{ranks}, {kind.others + 1:,} devices" if ranks else f"{kind.others + 1:,} devices"
+        place = ""
     host = "" if not hosts else hosts[0] if len(hosts) == 1 else f"{len(hosts):,} hosts"
-    where = f"{host}/{place}" if host and kind.first.device else " ".join(part for part in (host, place) if part)
+    where = (
+        f"{host}/{place}" if host and place and kind.first.device else " ".join(part for part in (host, place) if part)
+    )
     return " ".join(part for part in (where, ranks) if part)
 
 
