@@ -104,6 +104,10 @@ class Arrays:
             del former, kept
         self._shown = frozenset()
 
+    def cells(self, columns: npt.NDArray[np.intp], rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+        """Return where the cells are in an array whose rows follow each other: that index costs a third of two."""
+        return columns * self.first_at.size + rows
+
     def own(self, *names: str) -> None:
         """Let these arrays be changed: a picture keeps what it shows."""
         for name in self._shown.intersection(names):

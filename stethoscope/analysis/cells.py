@@ -1,4 +1,4 @@
-"""What stands in the lists of a line: numbers, words in their place, and null, as arrays for a block of rows."""
+"""What stands in the lists of lines: numbers, words in their place, and null, as arrays."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from stethoscope.model.metric import WIRE_REASONS, Reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     import numpy.typing as npt
 
     from stethoscope.model.fleet import Codes, Totals
     from stethoscope.model.wire import Cell
 
-NUMBERS = {int, float}
 UNCHANGED = 255
 """Beside the codes of Reason: the cell says nothing new."""
 _CODES = {word: int(reason) for word, reason in WIRE_REASONS.items()}
 _ERROR = int(Reason.ERROR)
+_WHOLE = {int, type(None)}
 
 
 def rows_of(first: int, count: int, order: Sequence[int] | None) -> npt.NDArray[np.intp]:
@@ -35,24 +36,35 @@ def grid_of(
     return np.array(columns, np.intp)[:, None], rows[None, :]
 
 
-def numbers_of(flat: Sequence[Cell]) -> list[float]:
-    """Return each cell as a number, NaN where it is none."""
-    return [np.nan if cell is None or cell.__class__ is str else cell for cell in flat]  # type: ignore[misc]
-
-
-def codes_of(flat: Sequence[Cell], *, full: bool) -> Codes:
-    """Return the reason of each cell; null is an error in a full line and "unchanged" in a delta."""
+def numbers_of(flat: Sequence[Cell], dtype: np.dtype[Any], *, full: bool) -> tuple[npt.NDArray[Any], Codes]:
+    """Return each cell as a number, NaN where it is none, and the reason of each; null is an error in a full line and
+    "unchanged" in a delta."""
     null = _ERROR if full else UNCHANGED
-    codes = [_CODES.get(cell, _ERROR) if cell.__class__ is str else null if cell is None else 0 for cell in flat]
-    return np.array(codes, np.uint8)
+    if str in set(map(type, flat)):
+        numbers = np.array([None if cell.__class__ is str else cell for cell in flat], dtype)
+        codes = np.array([_CODES.get(cell, _ERROR) if cell.__class__ is str else 0 for cell in flat], np.uint8)
+    else:
+        numbers, codes = np.array(flat, dtype), np.zeros(len(flat), np.uint8)
+    # null becomes NaN, which no number is.
+    codes[np.isnan(numbers) & (codes == 0)] = null
+    return numbers, codes
 
 
 def totals_of(flat: Sequence[Cell], *, full: bool) -> tuple[Totals, Codes]:
     """Return each cell as a total, 0 where it is none, and the reason of each: a total is a whole number that is not
     negative."""
-    codes = codes_of(flat, full=full)
-    totals = np.array([cell if cell.__class__ is int and cell >= 0 else 0 for cell in flat], np.uint64)
-    for number in np.flatnonzero((totals == 0) & (codes == 0)).tolist():
-        if flat[number] != 0 or flat[number].__class__ is float:
-            codes[number] = _ERROR
-    return totals, codes
+    null = _ERROR if full else UNCHANGED
+    kinds = set(map(type, flat))
+    if kinds <= _WHOLE:
+        whole: Sequence[Any] = [cell or 0 for cell in flat]
+        if min(whole, default=0) >= 0:
+            codes = np.zeros(len(flat), np.uint8)
+            if kinds != {int}:
+                codes[np.array([cell is None for cell in flat])] = null
+            return np.array(whole, np.uint64), codes
+    totals = [cell if isinstance(cell, int) and cell >= 0 else -1 for cell in flat]
+    reasons = [
+        0 if total >= 0 else null if cell is None else _CODES.get(cell, _ERROR) if cell.__class__ is str else _ERROR
+        for total, cell in zip(totals, flat, strict=True)
+    ]
+    return np.array([max(total, 0) for total in totals], np.uint64), np.array(reasons, np.uint8)

@@ -66,13 +66,13 @@ class Step(NamedTuple):
 
 
 def step(
-    rules: CounterRules, before: Totals, now: Totals, since: Floats, mono: float, carry: Totals | np.uint64
+    rules: CounterRules, before: Totals, now: Totals, since: Floats, mono: float | Floats, carry: Totals | np.uint64
 ) -> Step:
     """Return rates and increments between two readings of a block of counters.
 
     `since` holds the node's monotonic seconds of the reading that the rate starts from: NaN when it gives no rate (the
     first one, or one of an earlier run), -inf when there was none at all and `before` means nothing. `carry` is what
-    was counted between that reading and `before`.
+    was counted between that reading and `before`. `mono` is the time of this reading, one for all rows or one for each.
 
     A total that went back has wrapped when the old one stood in the last sixteenth of the counter's width and the new
     one in the first; else it was reset, and what it shows was counted since then.

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stethoscope.analysis.cells import grid_of
 from stethoscope.model.metric import Reason, Scope
 
 if TYPE_CHECKING:
-    from stethoscope.analysis.columns import Columns
+    import numpy.typing as npt
+
+    from stethoscope.analysis.arrays import Arrays
     from stethoscope.model.fleet import Codes, Floats
 
 DERIVED = frozenset({"disk_await", "disk_io_util"})
@@ -18,42 +21,41 @@ _PRESENT, _ABSENT = int(Reason.PRESENT), int(Reason.ABSENT)
 _TIMES, _COUNTS = ("disk_read_time", "disk_write_time"), ("disk_reads", "disk_writes")
 
 
-def derive(columns: Columns, first: int, count: int) -> None:
-    """Fill in what follows from the rates in the rows `first` .. `first + count`.
+def derive(columns: Arrays, rows: npt.NDArray[np.intp]) -> None:
+    """Fill in what follows from the rates in these rows.
 
     `disk_await` is what a read or write took on average (ms); a disk that did none in the interval has no such time,
     and says so with ABSENT. `disk_io_util` is the share of the interval in which the disk was busy (%), at most 100:
     the kernel counts whole milliseconds, and an interval is measured by another clock.
     """
-    if columns.scope is not Scope.DISK or not count:
+    if columns.scope is not Scope.DISK or not rows.size:
         return
     if "disk_await" in columns.index and {*_TIMES, *_COUNTS} <= columns.index.keys():
-        waited_ms = _rates(columns, _TIMES, first, count).sum(axis=0)
-        done = _rates(columns, _COUNTS, first, count).sum(axis=0)
-        reasons = _reasons(columns, (*_COUNTS, *_TIMES), first, count)
+        waited_ms = _rates(columns, _TIMES, rows).sum(axis=0)
+        done = _rates(columns, _COUNTS, rows).sum(axis=0)
+        reasons = _reasons(columns, (*_COUNTS, *_TIMES), rows)
         reasons[(reasons == _PRESENT) & (done == 0)] = _ABSENT
-        took_ms = np.divide(waited_ms, done, out=np.full(count, np.nan), where=reasons == _PRESENT)
-        _put(columns, "disk_await", first, took_ms, reasons)
+        took_ms = np.divide(waited_ms, done, out=np.full(rows.size, np.nan), where=reasons == _PRESENT)
+        _put(columns, "disk_await", rows, took_ms, reasons)
     if "disk_io_util" in columns.index and "disk_io_time" in columns.index:
-        reasons = _reasons(columns, ("disk_io_time",), first, count)
-        busy = np.minimum(_rates(columns, ("disk_io_time",), first, count)[0] / 10.0, 100.0)
-        _put(columns, "disk_io_util", first, busy, reasons)
+        reasons = _reasons(columns, ("disk_io_time",), rows)
+        busy = np.minimum(_rates(columns, ("disk_io_time",), rows)[0] / 10.0, 100.0)
+        _put(columns, "disk_io_util", rows, busy, reasons)
 
 
-def _rates(columns: Columns, metrics: tuple[str, ...], first: int, count: int) -> Floats:
-    return np.asarray(columns.values[[columns.index[metric] for metric in metrics], first : first + count], np.float64)
+def _rates(columns: Arrays, metrics: tuple[str, ...], rows: npt.NDArray[np.intp]) -> Floats:
+    return np.asarray(columns.values[grid_of([columns.index[metric] for metric in metrics], rows)], np.float64)
 
 
-def _reasons(columns: Columns, metrics: tuple[str, ...], first: int, count: int) -> Codes:
+def _reasons(columns: Arrays, metrics: tuple[str, ...], rows: npt.NDArray[np.intp]) -> Codes:
     """Return the first reason for which one of `metrics` has no rate."""
-    own = columns.reasons[[columns.index[metric] for metric in metrics], first : first + count]
+    own = columns.reasons[grid_of([columns.index[metric] for metric in metrics], rows)]
     which = (own != _PRESENT).argmax(axis=0)
-    found: Codes = own[which, np.arange(count)]
+    found: Codes = own[which, np.arange(rows.size)]
     return found
 
 
-def _put(columns: Columns, metric: str, first: int, values: Floats, reasons: Codes) -> None:
-    rows = slice(first, first + len(values))
+def _put(columns: Arrays, metric: str, rows: npt.NDArray[np.intp], values: Floats, reasons: Codes) -> None:
     columns.own("values", "reasons")
     columns.values[columns.index[metric], rows] = np.where(reasons == _PRESENT, values, np.nan)
     columns.reasons[columns.index[metric], rows] = reasons

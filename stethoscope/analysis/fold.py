@@ -129,6 +129,18 @@ class FleetState:
             self.tables[scope].mark(slice(first, first + count), Reason.UNREACHABLE)
         self._count_log(node)
 
+    def settle(self) -> None:
+        """Let every line that was taken have its effect."""
+        for columns in self.tables.values():
+            columns.settle()
+
+    def take_defects(self) -> list[Exception]:
+        """Return what kept lines from having their effect, once."""
+        defects = [error for columns in self.tables.values() for error in columns.defects]
+        for columns in self.tables.values():
+            columns.defects.clear()
+        return defects
+
     def set_scheduler(self, reading: SchedulerReading) -> None:
         """Take what the scheduler says; a look that failed changes only the note."""
         self.scheduler_note = reading.note
@@ -151,6 +163,7 @@ class FleetState:
         """Return the state at `wall` / `mono` (console's clocks); arrays that did not change are those of the last.
 
         What comes in parts may be two seconds old unless the `latest` is asked for."""
+        self.settle()
         self._fill_console_columns(mono)
         return FleetSnapshot(
             fleet=self.fleet,
@@ -190,7 +203,7 @@ class FleetState:
                 if count:
                     self.tables[scope].await_parts(slice(first, first + count))
         node.asked = 0
-        self._put(node, frame, full, full=True)
+        self._put(node, full, full=True)
         self._mark_gone(node)
         self._count_log(node)
         for scope, first, count in self._parts.blocks(node)[:_OF_FRAMES]:
@@ -208,34 +221,29 @@ class FleetState:
         if not node.follows(delta.seq):
             node.bad_line()
             return
-        changed = self._put(node, frame, delta, full=False)
+        self._put(node, delta, full=False)
         if delta.notes is not None and delta.notes != node.notes:
             node.notes = delta.notes
             self._mark_gone(node)
             self._count_log(node)
-            changed = True
-        node.received(frame, delta)
-        if changed:
             node.touch()
+        node.received(frame, delta)
         self._frame_mono[node.index] = frame.received_mono
 
-    def _put(self, node: NodeState, frame: Frame, line: wire.Full | wire.Delta, *, full: bool) -> bool:
-        mono, complete = line.mono, node.complete
+    def _put(self, node: NodeState, line: wire.Full | wire.Delta, *, full: bool) -> None:
+        dropped, complete = 0, node.complete
         one = {metric: (cell,) for metric, cell in line.node.items()}
-        any_changed, dropped = self.tables[Scope.NODE].put(node.index, 1, None, one, mono, full=full, complete=complete)
-        for scope, first, devices, order, part in (
-            (Scope.GPU, node.gpu_first, node.gpus, node.gpu_order, line.gpu),
-            (Scope.PORT, node.port_first, node.ports, node.port_order, line.port),
+        for scope, first, count, order, part in (
+            (Scope.NODE, node.index, 1, None, one),
+            (Scope.GPU, node.gpu_first, len(node.gpus), node.gpu_order, line.gpu),
+            (Scope.PORT, node.port_first, len(node.ports), node.port_order, line.port),
         ):
-            changed, wrong = self.tables[scope].put(
-                first, len(devices), order, part, mono, full=full, complete=complete
+            dropped += self.tables[scope].put(
+                first, count, order, part, line.mono, full=full, complete=complete, changed=node.touch
             )
-            any_changed |= changed
-            dropped += wrong
         if dropped:
             node.bad_line(dropped)
             node.complete = False
-        return any_changed
 
     def _take_inventory(self, node: NodeState, full: wire.Full) -> None:
         gpus = merge_gpus(node.gpus, full.gpus, node.known.expected_gpus)
@@ -260,6 +268,8 @@ class FleetState:
         elif count > room:
             room = -(-count // _ROOM) * _ROOM
             first = columns.move(first, old, room)
+        elif new:
+            columns.settle()
         columns.clear([first + position for position in new], Reason.WAITING)
         return first, room
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stethoscope.analysis.cells import rows_of
-from stethoscope.analysis.derive import derive
+from stethoscope.analysis.counters import MIN_INTERVAL_S
 from stethoscope.analysis.inventory import merge_names, most_of
 from stethoscope.analysis.node_state import Block, Told, gone_reason
 from stethoscope.model.facts import Devices
@@ -80,7 +80,8 @@ class Parts:
             columns = self._tables[scope]
             found = facts.devices.get(scope)
             if found is not None or group in columns.groups:
-                dropped += self._put_devices(node, scope, columns, frame, mono, facts, every_s)
+                is_timed = mono - known_mono >= MIN_INTERVAL_S
+                dropped += self._put_devices(node, scope, columns, frame, mono, facts, every_s, is_timed=is_timed)
         self._hear(node, facts)
         node.touch()
         if dropped:
@@ -92,10 +93,9 @@ class Parts:
     def _same(self, node: NodeState, group: str, mono: float) -> None:
         """Take that nothing has changed: counters were read again, and stand still."""
         for scope, first, count in self.blocks(node):
-            columns = self._tables[scope]
-            if count and columns.put(first, count, None, {}, mono, full=False, complete=True, group=group)[0]:
-                derive(columns, first, count)
-                node.touch()
+            self._tables[scope].put(
+                first, count, None, {}, mono, full=False, complete=True, group=group, changed=node.touch
+            )
 
     def blocks(self, node: NodeState) -> list[tuple[Scope, int, int]]:
         """Return the first row and the number of rows that `node` has in each table."""
@@ -110,26 +110,23 @@ class Parts:
         """Put what is about the node and its GPUs; return how many lists were dropped."""
         one = {metric: (cell,) for metric, cell in facts.node.items()}
         columns = self._tables[Scope.NODE]
-        _, dropped = columns.put(node.index, 1, None, one, mono, full=True, complete=True, group=facts.group)
+        dropped = columns.put(node.index, 1, None, one, mono, full=True, complete=True, group=facts.group)
         columns = self._tables[Scope.GPU]
-        _, wrong = columns.put(
+        return dropped + columns.put(
             node.gpu_first, len(node.gpus), node.gpu_order, facts.gpu, mono,
             full=True, complete=True, group=facts.group,
         )  # fmt: skip
-        return dropped + wrong
 
     def _put_devices(
-        self, node: NodeState, scope: Scope, columns: Columns, frame: Frame, mono: float, facts: Facts, every_s: float
-    ) -> int:
+        self, node: NodeState, scope: Scope, columns: Columns, frame: Frame, mono: float, facts: Facts, every_s: float,
+        *, is_timed: bool,
+    ) -> int:  # fmt: skip
         found = facts.devices.get(scope, _NOTHING)
         known = node.blocks.get(scope)
         number = self._number(scope, found)
         if number and known is not None and known.found == number and known.marks == columns.marks:
             # Many nodes say the same of their devices time and again, and then share what is read of it.
-            if columns.put(known.first, len(known.names), None, {}, mono, full=False, complete=True, group=facts.group)[
-                0
-            ]:
-                derive(columns, known.first, len(known.names))
+            columns.put(known.first, len(known.names), None, {}, mono, full=False, complete=True, group=facts.group)
             self._mark_gone(node, scope, columns, known)
             return 0
         if found.whole:
@@ -143,23 +140,22 @@ class Parts:
         if not found.whole:
             order, values = _known(block, found)
         count = len(block.names)
-        _, dropped = columns.put(
+        dropped = columns.put(
             block.first, count, None if order == tuple(range(count)) else order, values, mono,
             full=True, complete=True, group=facts.group,
         )  # fmt: skip
         unnamed = sorted(set(block.order).difference(order))
         if unnamed and facts.group in columns.groups:
-            columns.dirty |= columns.lack(rows_of(block.first, count, unnamed), facts.group)
-        derive(columns, block.first, count)
+            columns.lack(rows_of(block.first, count, unnamed), facts.group)
         self._mark_gone(node, scope, columns, block)
         if found.whole:
-            is_taken = number and not dropped and columns.has_taken(block.first, count, facts.group, mono)
-            block.found, block.marks = number if is_taken else 0, columns.marks
+            # A part just behind another one is passed over: not all that it says was taken.
+            block.found, block.marks = number if is_timed and not dropped else 0, columns.marks
             columns.began(block.first, count, frame.received_wall)
             for group in [*node.early]:
                 if scope in node.early[group][2].devices:
                     early = node.early.pop(group)
-                    dropped += self._put_devices(node, scope, columns, early[0], early[1], early[2], early[3])
+                    dropped += self._put_devices(node, scope, columns, *early, is_timed=False)
         return dropped
 
     def _list(self, node: NodeState, scope: Scope, columns: Columns, names: tuple[str, ...]) -> None:

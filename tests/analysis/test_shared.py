@@ -1,4 +1,4 @@
-"""Short ways of the fold give what the long ones give: shared lists, steady counters, pictures that are only looks."""
+"""Short ways of the fold give what the long ones give: shared lists, pictures that are only looks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stethoscope.analysis import tally
 from stethoscope.model import wire
 from stethoscope.model.facts import Devices
 from stethoscope.model.frame import LinkState
@@ -84,20 +83,6 @@ def test_what_nodes_share_is_as_if_each_had_said_it(events: list[tuple[str, list
             tell(fleet, event, found, share=share)
     after = sharing.look()
     assert is_same(alone.look(), {scope: copied(table) for scope, table in after.tables.items()})
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.lists(said, max_size=14))
-def test_steady_counters_are_counted_as_all_others(events: list[tuple[str, list[Any], float]]) -> None:
-    short, long = started(), started()
-    for fleet, least_s in ((short, tally.MIN_INTERVAL_S), (long, np.inf)):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(tally, "MIN_INTERVAL_S", least_s)
-            found: list[Devices] = []
-            for event in events:
-                tell(fleet, event, found, share=False)
-    after = short.look()
-    assert is_same(long.look(), {scope: copied(table) for scope, table in after.tables.items()})
 
 
 @settings(max_examples=100, deadline=None)
