@@ -17,6 +17,7 @@ from stethoscope.analysis.history import History
 from stethoscope.clock import SystemClock
 from stethoscope.collect.commands import ON_DEMAND
 from stethoscope.parse.stream import ParseError, parse
+from stethoscope.session.judging import Judging
 from stethoscope.session.mark import MarkKeeper
 from stethoscope.session.memory import MemoryTuning
 from stethoscope.session.ondemand import OnDemandRuns
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from stethoscope.model.mark import Mark
     from stethoscope.model.metric import Metric
     from stethoscope.model.scheduler import SchedulerReading
+    from stethoscope.session.judging import Rules
     from stethoscope.session.mark import MarkFile
     from stethoscope.session.probe_result import Result
 
@@ -48,13 +50,6 @@ EVALUATE_S = 1.0
 """How often the rules look at the fleet."""
 THREADS = 32
 """Threads for name look-ups and connection options, which block; the default of five per core makes nodes wait."""
-
-
-class Rules(Protocol):
-    """What turns snapshots into findings."""
-
-    def evaluate(self, snapshot: FleetSnapshot) -> tuple[Finding, ...]:
-        """Return the active findings and those cleared lately, the most urgent first."""
 
 
 class Tap(Protocol):
@@ -117,6 +112,7 @@ class Session:
         self._marks = MarkKeeper(marks)
         self._state = FleetState(catalogue, source.nodes, source.fleet)
         self._rules = rules
+        self._judging = Judging(rules) if rules is not None else None
         self._findings: tuple[Finding, ...] = ()
         self._known_findings: set[str] = set()
         self._links: dict[str, None] = {}
@@ -225,15 +221,34 @@ class Session:
         """Let the rules look at all that has come, and return the snapshot with their findings."""
         snapshot = self.snapshot(latest=True)
         self._evaluated_mono = snapshot.mono
-        if self._rules is None:
+        if self._judging is None:
             return snapshot
         try:
-            self._findings = self._rules.evaluate(snapshot)
+            found = self._judging.findings(snapshot)
         except Exception as error:  # noqa: BLE001  broken rules keep the findings of before
             self._defect(error)
             return snapshot
-        self._snapshot = replace(snapshot, findings=self._findings)
-        return self._snapshot
+        return self._take_findings(snapshot, found)
+
+    async def _evaluate_beside(self, judging: Judging) -> None:
+        """Do what `evaluate` does, in a large fleet without keeping lines and keys waiting."""
+        snapshot = self.snapshot(latest=True)
+        self._evaluated_mono = snapshot.mono
+        try:
+            found = await judging.findings_beside(snapshot)
+        except Exception as error:  # noqa: BLE001  as above
+            self._defect(error)
+        else:
+            if found is not None and self._evaluated_mono == snapshot.mono:
+                self._take_findings(snapshot, found)
+
+    def _take_findings(self, snapshot: FleetSnapshot, found: tuple[Finding, ...]) -> FleetSnapshot:
+        """Take what was found in `snapshot` and return it with that."""
+        self._findings = found
+        # Another one may have been built while the rules looked; it goes on being given out until it is old.
+        latest = self._snapshot or snapshot
+        self._snapshot = replace(latest, findings=found)
+        return self._snapshot if latest is snapshot else replace(snapshot, findings=found)
 
     def subscribe(self, callback: Callable[[Change], None]) -> Callable[[], None]:
         """Call `callback` for changes that must not wait to be pulled; return what ends it."""
@@ -262,6 +277,8 @@ class Session:
             await self.ondemand.close()
             for tap in self.taps:
                 tap.stop()
+            if self._judging is not None:
+                self._judging.stop()
             self._memory.stop()
 
     def take_notices(self) -> list[str]:
@@ -279,24 +296,36 @@ class Session:
 
     def tend(self) -> None:
         """Do what is due: ask for full frames, evaluate the rules, push what changed."""
-        for node in self._state.take_full_requests():
-            try:
-                self.source.ask_full(node)
-            except Exception as error:  # noqa: BLE001  one node that cannot be asked must not keep the others waiting
-                self._defect(error)
-        mono = self.clock.monotonic()
-        if self._rules is not None and (self._evaluated_mono is None or mono - self._evaluated_mono >= EVALUATE_S):
+        self._ask_full()
+        if self._is_evaluation_due():
             self.evaluate()
-        self._memory.tend(self._state.pending, len(self._state.nodes))
-        self._push()
+        self._end_round()
 
     async def _tend_forever(self) -> None:
         while True:
             await asyncio.sleep(TEND_S)
             try:
-                self.tend()
+                self._ask_full()
+                if self._judging is not None and self._is_evaluation_due():
+                    await self._evaluate_beside(self._judging)
+                self._end_round()
             except Exception as error:  # noqa: BLE001  the next round may succeed
                 self._defect(error)
+
+    def _ask_full(self) -> None:
+        for node in self._state.take_full_requests():
+            try:
+                self.source.ask_full(node)
+            except Exception as error:  # noqa: BLE001  one node that cannot be asked must not keep the others waiting
+                self._defect(error)
+
+    def _is_evaluation_due(self) -> bool:
+        since = self._evaluated_mono
+        return self._judging is not None and (since is None or self.clock.monotonic() - since >= EVALUATE_S)
+
+    def _end_round(self) -> None:
+        self._memory.tend(self._state.pending, len(self._state.nodes))
+        self._push()
 
     def _push(self) -> None:
         active = {finding.id: finding for finding in self._findings if finding.state == "active"}
