@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from stethoscope.analysis.judge_case import DIRECT, FAINT, INFERRED, SYMPTOM, Candidate, Note, refined, settle
 from stethoscope.analysis.judge_collectives import collectives
-from stethoscope.analysis.judge_ends import ended_by, ends
+from stethoscope.analysis.judge_ends import OF_A_PROCESS, ended_by, ends, first_to_end
 from stethoscope.analysis.judge_generic import alive_after, direct_errors
 from stethoscope.analysis.judge_kernel_part import kernel_alone, kernel_candidates
 from stethoscope.analysis.judge_pace import slow
@@ -79,6 +79,8 @@ def judge(log: Log, signatures: KnownSignatures) -> tuple[LogVerdict, list[LogVe
         return (_unknown(scene) if failed else _healthy(scene)), []
     winner = believed[0]
     others = [c for c in believed[1:] if c.root_cause != winner.root_cause][:2]
+    if winner.root_cause in OF_A_PROCESS and all(c.rank is None for c in winner.culprits[:2]):
+        winner.culprits = refined(winner.culprits, first_to_end(scene))
     verdict = _verdict(scene, winner, others)
     ceiling = verdict.confidence
     return verdict, [_verdict(scene, other, [], ceiling=ceiling * 0.6) for other in others]
@@ -111,7 +113,7 @@ def _merged(candidates: list[Candidate]) -> list[Candidate]:
 def _failed(scene: Scene) -> bool:
     """Tell whether anything in the log went wrong that did not heal and is not the noise of a normal end."""
     ended = scene.ends()
-    if tests_without_result(scene):
+    if tests_without_result(scene) or scene.find("torch.watchdog.progress", "torch.desync.laggards"):
         return True
     for clue in scene.clues:
         if clue.role not in {"cause", "either", "symptom"}:

@@ -20,6 +20,22 @@ _DECIDED = {
 }
 
 
+OF_A_PROCESS = {
+    "cuda_app_bug",
+    "gpu_oom",
+    "host_oom",
+    "data_loading",
+    "config_env_error",
+    "nccl_bug",
+    "ckpt_io",
+    "storage_io",
+    "resource_limits",
+    "version_mismatch",
+    "gpu_memory_fault",
+}
+"""Classes that one process shows first: when its lines do not say which rank it is, the launcher's word does."""
+
+
 def ends(scene: Scene) -> list[Candidate]:
     """Return what ended processes from outside."""
     return [*_scheduler(scene), *_lost_nodes(scene), *_memory(scene), *_exit_codes(scene)]
@@ -258,6 +274,18 @@ def _code(clue: Clue) -> int | None:
         if word in text:
             return number
     return None
+
+
+def first_to_end(scene: Scene) -> list[Culprit]:
+    """Return the one process that launchers name as having failed by itself; none when they name several or none."""
+    named: list[Culprit] = []
+    for clue in scene.find("elastic.failed", "slurm.task_exit", "run.mpi_exit"):
+        if _code(clue) in {15, 143}:
+            continue
+        for culprit in ended_by(scene, clue):
+            if culprit.rank is not None and culprit not in named:
+                named.append(culprit)
+    return named if len(named) == 1 else []
 
 
 def ended_by(scene: Scene, clue: Clue) -> list[Culprit]:
