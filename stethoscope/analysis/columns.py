@@ -87,11 +87,15 @@ class Columns(Arrays):
         self.forget([*rows], reason)
 
     def mark(self, rows: Sequence[int] | slice, reason: Reason) -> None:
-        """Say why the probe gives no value for `rows`; what was counted so far is kept for when it does again."""
+        """Say why the probe gives no value for `rows`, a whole block when they are a slice; what was counted so far is
+        kept for when it does again."""
         at = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else np.array(rows, np.intp)
         if not at.size:
             return
-        self.settle()
+        if isinstance(rows, slice):
+            self._settle_of(rows.start)
+        else:
+            self.settle()
         cells = grid_of(self._from_probe, at)
         if self.is_lean and (self.reasons[cells] == reason).all() and (self.total_reasons[:, at] == reason).all():
             return
@@ -103,8 +107,8 @@ class Columns(Arrays):
         self.marks += 1
 
     def await_parts(self, rows: slice) -> None:
-        """Say that what comes in parts is on its way again where it could not be reached."""
-        self.settle()
+        """Say that what comes in parts is on its way again where the rows of a block could not be reached."""
+        self._settle_of(rows.start)
         self.own("reasons", "total_reasons")
         for columns, reasons in (
             (self._in_parts, self.reasons),
@@ -127,7 +131,9 @@ class Columns(Arrays):
 
     def restart(self, first: int, count: int, *, keep_totals: bool) -> None:
         """Let the next reading give no rate; without `keep_totals` it does not even tell what was counted since."""
-        self.settle()
+        if not count:
+            return
+        self._settle_of(first)
         self.marks += 1
         block = self.since[:, first : first + count]
         block[block > NEVER] = np.nan
@@ -186,6 +192,11 @@ class Columns(Arrays):
                 alike = [line for line in lines if line.full is full]
                 if alike:
                     self._try(self._groups[group], alike, full=full)
+
+    def _settle_of(self, first: int) -> None:
+        """Let the lines about one block have their effect: where many nodes come or go, those of others may wait."""
+        if any(first in waiting for waiting in self._waiting.values()):
+            self.settle()
 
     def _try(self, of: Group, lines: Sequence[Line], *, full: bool) -> None:
         try:
