@@ -71,7 +71,8 @@ strike() {
 }
 
 # Runs a command for no longer than it may: run NAME SECONDS TOOL COMMAND... Prints its lines with their numbers, then
-# its status and its errors, likewise. One that could not be ended is not started again while it is there.
+# its status and its errors, likewise. One that could not be ended is not started again while it is there, and what sudo
+# refused is not asked again, because each refusal goes into the node's log; that it cannot resolve a host is none.
 run() {
   name=$1 limit=$2 tool=$3
   shift 3
@@ -83,6 +84,11 @@ run() {
       echo "@hung $name $was"
       return
     fi
+    ;;
+  *"@ran $name${end_of_line}1:${end_of_line}2:@exit 1${end_of_line}3:sudo: "[!u]*)
+    was=${last#*"@ran $name$end_of_line"}
+    printf '@ran %s\n%s\n' "$name" "${was%%"$end_of_line@"*}"
+    return
     ;;
   esac
   if ! command -v "$tool" >/dev/null; then

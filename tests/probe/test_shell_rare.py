@@ -259,6 +259,21 @@ def test_where_there_are_many_processes_they_are_looked_at_every_fourth_time(beg
 
 
 @pytest.mark.parametrize("name", SHELLS)
+def test_what_sudo_refused_is_not_asked_again(
+    name: str, begin: Begin, tool: Callable[[str, str], None], tree: Tree, tmp_path: Path
+) -> None:
+    asked = tmp_path / "asked"
+    tool("sudo", f"echo x >>{asked}; echo 'sudo: a password is required' >&2; exit 1")
+    runs = [Run(id=word, argv=["sudo", "-n", word]) for word in ("bmc", "smart")]
+    rarely = begin(group("host", ("/proc/a", ""), run=runs), name=name)
+    refused = wire.Ran(exit=1, err="sudo: a password is required")
+    assert rarely.part("host").ran == {"bmc": refused, "smart": refused}
+    tree.put("proc/a", "1\n")
+    assert rarely.part("host", lambda part: "/proc/a" in part.files).ran == {"bmc": refused, "smart": refused}
+    assert asked.read_text() == "x\nx\n"
+
+
+@pytest.mark.parametrize("name", SHELLS)
 def test_root_is_asked_for_only_where_it_is_needed(name: str) -> None:
     script = shell.compact(paths.bundled("probes").joinpath("watch.sh").read_text())
     script += '\nsudo() { :; }\nsudo=\nuse_sudo\necho "<$sudo>"'
