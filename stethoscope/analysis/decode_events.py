@@ -25,6 +25,7 @@ _MOST_HARMLESS = 40_000
 """What a healthy start prints on thousands of ranks leaves room for what went wrong later."""
 _HARMLESS = ("context", "benign")
 _MOST_OF_ONE = 20
+_LONGEST_TEXT = 2000
 _LEAD_PCI = re.compile(r"[\w-]{1,32} (?P<pci>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])[ :]")
 _PLACE = re.compile(r"\{(\w+)\}")
 
@@ -92,9 +93,9 @@ class EventStore:
                 self._grow(folded, piece, line)
                 return
         event = Event(
-            signature=signature, role=role, severity=severity, text=piece.text, file=file, line=line, at=piece.at,
-            at_is_near=piece.at_is_near, uptime_s=piece.uptime_s, origin=piece.origin, pci=pci, device=device,
-            fields=fields,
+            signature=signature, role=role, severity=severity, text=piece.text[:_LONGEST_TEXT], file=file, line=line,
+            at=piece.at, at_is_near=piece.at_is_near, uptime_s=piece.uptime_s, origin=piece.origin, pci=pci,
+            device=device, fields=fields,
         )  # fmt: skip
         self.events.append(event)
         self._room[role in _HARMLESS] -= 1

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from stethoscope.parse.prefix import Peeled, PeelState
 
-_BEFORE = 1024
+_BEFORE = 128
 _MOST_PIECES = 16
 _MOST_WINDOWS = 32
 # What a person typed: a command that speaks of an error is none.

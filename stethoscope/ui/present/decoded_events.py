@@ -30,6 +30,8 @@ _MOST_ALSO = 12
 _MOST_PLACES = 3
 """More devices than so many that say the same are one row."""
 _WIDE = 130
+_PIPED = 500
+"""Characters of a line when nobody looks at the terminal's width."""
 _TIME = 10
 _WRONG = ("cause", "either", "symptom")
 _DAY_S = 86_400
@@ -226,14 +228,18 @@ def _kind_rows(kind: Kind, place: str, glyphs: Glyphs, cells: int, *, is_first: 
         left: Row = (time, glyph, _padded(name, 30), Span("  "), _padded(who, 22), Span("  "))
         right: Row = (Span("  "), times, Span("  " if times.text and source.text else ""), source)
         room = cells - row_width(left) - row_width(right)
-        text = event.text if not is_cut else cut(event.text, max(20, room), glyphs.ellipsis)
+        text = cut(event.text, max(20, room) if is_cut else _PIPED, glyphs.ellipsis)
         yield (*left, Span(text), Span(" " * max(0, room - width(text))), *right)
         return
     head: Row = (time, glyph, name, Span("  " if who.text else ""), who)
     tail: Row = (times, Span("  " if times.text and source.text else ""), source)
     yield spread(head, tail, cells)
     room = cells - _TIME - 4
-    lines = textwrap.wrap(event.text, room, break_on_hyphens=False) if is_cut else [event.text]
+    lines = (
+        textwrap.wrap(event.text, room, break_on_hyphens=False)
+        if is_cut
+        else [cut(event.text, _PIPED, glyphs.ellipsis)]
+    )
     for number, line in enumerate(lines[:2]):
         last = number == 1 and len(lines) > 2
         yield (Span(" " * (_TIME + 4)), Span(cut(line + glyphs.ellipsis, room, glyphs.ellipsis) if last else line))
