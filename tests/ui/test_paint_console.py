@@ -136,8 +136,8 @@ async def test_a_key_that_moves_is_on_the_terminal_before_anything_else_happens(
     app = Watched(StillSession(troubled(800)), 200, 60)
     async with app.run_test(size=(200, 60)) as pilot:
         await ready(pilot, app)
-        await pilot.pause(0.1)
-        for key in ("down", "right", "pagedown", "up", "n", "x", "right_square_bracket", "home"):
+        for key in ("down", "right", "pagedown", "up", "n", "x", "right_square_bracket", "end", "home"):
+            await pilot.pause(0.1)
             before = cells(app.terminal)
             assert app.give_key(events.Key(key, None))
             assert cells(app.terminal) != before, key

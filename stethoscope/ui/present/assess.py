@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -64,6 +64,8 @@ class Assessment:
     """For every row of the GPU and port tables its node's index, -1 without one, and its position in the inventory."""
     ages: tuple[Level, ...]
     """STALE or LOST for a node whose values must not be read as current, MISSING before the first, else NORMAL."""
+    like: dict[tuple[Scope, str], npt.NDArray[np.bool_]] = field(default_factory=dict)
+    """By kind of device (GPU model, port layer) its rows on some nodes all over the fleet, once they were asked for."""
 
     def finding_at(self, place: str) -> Finding | None:
         """Return the worst active finding that names exactly this place."""
@@ -379,12 +381,20 @@ def _like(assessment: Assessment, scope: Scope, row: int) -> npt.NDArray[np.bool
     if scope is Scope.NODE:
         return np.ones(size, dtype=bool)
     owner, position = assessment.owners[scope]
-    like = np.zeros(size, dtype=bool)
     node = snapshot.nodes[int(owner[row])]
     wanted = node.gpus[int(position[row])].name if scope is Scope.GPU else node.ports[int(position[row])].layer
-    step = -(-len(snapshot.nodes) // MOST_NODES) or 1
-    for other in (node, *snapshot.nodes[::step]):
-        names = [gpu.name for gpu in other.gpus] if scope is Scope.GPU else [port.layer for port in other.ports]
-        part = snapshot.rows(other, scope)
-        like[part.start : part.stop] = [name == wanted for name in names] if len(part) else False
+    some = assessment.like.get((scope, wanted))
+    if some is None:
+        step = -(-len(snapshot.nodes) // MOST_NODES) or 1
+        some = assessment.like[scope, wanted] = np.zeros(size, dtype=bool)
+        for other in snapshot.nodes[::step]:
+            _mark_like(snapshot, other, scope, wanted, some)
+    like = some.copy()
+    _mark_like(snapshot, node, scope, wanted, like)
     return like
+
+
+def _mark_like(snapshot: FleetSnapshot, node: Node, scope: Scope, wanted: str, like: npt.NDArray[np.bool_]) -> None:
+    names = [gpu.name for gpu in node.gpus] if scope is Scope.GPU else [port.layer for port in node.ports]
+    part = snapshot.rows(node, scope)
+    like[part.start : part.stop] = [name == wanted for name in names] if len(part) else False

@@ -53,6 +53,7 @@ class FleetScreen(FleetFilter):
         super().__init__(console)
         self.paused = False
         self._restarts = 0
+        self._rows: GridView | None = None
         self._map: BlocksView | None = None
         """The map of half blocks, once it was asked for."""
         self._cursor: str | None = None
@@ -81,7 +82,12 @@ class FleetScreen(FleetFilter):
     @property
     def view(self) -> GridView | BlocksView:
         """Return the widget that shows the nodes now."""
-        return self._map if self._map is not None and self._map.display else self.query_one(GridView)
+        if self._map is not None and self._map.display:
+            return self._map
+        # Looking for it costs as much as drawing it: every key asks several times.
+        if self._rows is None:
+            self._rows = self.query_one(GridView)
+        return self._rows
 
     def _swap(self) -> GridView | BlocksView:
         """Let the map take the place of the rows, or the other way round; the cursor stays on its node."""
