@@ -47,6 +47,8 @@ _HARDWARE_P0 = {
 }
 _PLANNED = {"multi_job_contention", "scheduler_preemption", "straggler_or_slow_rank"}
 _MAY_BE_P0 = {"fabric_manager_fault", "storage_io", "shared_fs_stall", "fs_full_or_readonly"}
+_MAY_BE_P2 = {"driver_bug", "config_env_error", "version_mismatch", "topology_or_affinity"}
+"""Planned work when nothing worse than a warning shows it."""
 _MOST_FACTS = 6
 _TEARDOWN = ("nccl.", "torch.", "elastic.", "slurm.", "run.", "launcher.", "ray.", "vllm.", "python.")
 
@@ -224,6 +226,13 @@ def severity_of(candidate: Candidate) -> Severity:
     if candidate.root_cause in _HARDWARE_P0:
         return Severity.P0
     if candidate.root_cause in _PLANNED:
+        return Severity.P2
+    if (
+        candidate.root_cause in _MAY_BE_P2
+        and candidate.kind == DIRECT
+        and candidate.clues
+        and all(c.severity is Severity.P2 and c.role == "cause" for c in candidate.clues)
+    ):
         return Severity.P2
     if candidate.root_cause in _MAY_BE_P0 and any(c.severity is Severity.P0 for c in candidate.clues):
         return Severity.P0

@@ -31,6 +31,11 @@ _GOOD_GBS: tuple[tuple[str, int, float], ...] = (
     ("H200", 2, 150.0),
 )
 """All-reduce bus bandwidth (GB/s) under which 8 GPUs of a model on one host, or several hosts, are suspect."""
+_SWITCHED_OFF = {
+    1: {("NCCL_P2P_DISABLE", "1"), ("NCCL_P2P_LEVEL", "L"), ("NCCL_SHM_DISABLE", "1")},
+    2: {("NCCL_IB_DISABLE", "1"), ("NCCL_NET_GDR_LEVEL", "L"), ("NCCL_NET_GDR_LEVEL", "0"), ("NCCL_NET", "S")},
+}
+"""Variables with the first letter of the value that makes transfers within one host, or between hosts, slow."""
 _TIMES = re.compile(
     r"(?i)\b(?:elapsed time per iteration \(ms\)|iter(?:ation)?[_ ]time|step[_ ]time|time)[ :=]+"
     r"(?P<value>[\d.]+)\s?(?P<unit>ms|s)?\b"
@@ -231,6 +236,11 @@ def _bandwidth(scene: Scene) -> list[Candidate]:
         ]
     if nodes == 2 and (scene.find("nccl.topo.file") or len(_nics(scene)) == 1):
         return [Candidate("topology_or_affinity", 0.5, rows, INFERRED, [], supports=notes)]
+    off = [c for c in scene.find("nccl.env") if (c.text("var"), c.text("val")[:1]) in _SWITCHED_OFF[nodes]]
+    if off:
+        why = Note("the environment switches the fast path off", off[0], f"{off[0].text('var')}={off[0].text('val')}")
+        culprits = culprits_of(scene, off, by_host=True)
+        return [Candidate("config_env_error", 0.7, rows, INFERRED, culprits, supports=[*notes, why])]
     if nodes == 1:
         shared = scene.find("nccl.channel.shm")
         if shared:

@@ -32,7 +32,8 @@ _PYTHON_TEXTS: tuple[tuple[str, str, float], ...] = (
     (
         r"undefined symbol|version `GLIBC|incompatible with|requires .{0,60}(?:version|[<>=]=)|version mismatch"
         r"|not compatible with|no kernel image|unsupported toolchain|driver on your system is too old"
-        r"|driver version is insufficient|forward compatibility was attempted|cannot import name",
+        r"|driver version is insufficient|unsupported display driver|cannot import name"
+        r"|forward compatibility was attempted",
         "version_mismatch",
         0.75,
     ),
@@ -67,13 +68,13 @@ _FULL = re.compile(r"Disk quota exceeded|quota exceeded")
 def exceptions(scene: Scene) -> list[Candidate]:
     """Python exceptions that are nobody's echo: the first of them ended its rank, and the others met its absence."""
     groups: dict[str, tuple[float, list[Clue]]] = {}
-    for clue in scene.find("python.exception", "python.fatal", "run.native_abort"):
+    for clue in scene.find("python.exception", "python.fatal", "run.native_abort", "run.bus_error"):
         kind, text = clue.text("type"), clue.text("text", "what")
         if _ECHOES.search(kind) or _ECHO_TEXT.search(text):
             continue
         if clue.signature == "python.fatal":
             cause, weight, _, _ = crash(scene)
-        elif clue.signature == "run.native_abort":
+        elif clue.signature in {"run.native_abort", "run.bus_error"}:
             cause, weight = clue.root_cause or "cuda_app_bug", 0.6
         elif _OUT_OF_SPACE.search(text):
             continue

@@ -189,6 +189,8 @@ def before(one: Clue, other: Clue, *, strictly: bool = False) -> bool:
     exact = not (one.event.at_is_near or other.event.at_is_near)
     if at is not None and later is not None and exact and abs(at - later) > 1.0:
         return at < later
+    if one.event.at is None and one.event.file == other.event.file:
+        return one.event.line < other.event.line
     return one.index < other.index if strictly else one.index <= other.index
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from stethoscope.analysis.judge_scene import Clue, Scene
 
 _WORK = {
+    "work.saving": ("ckpt_io", 0.75, "began to save and did not finish"),
     "checkpoint.begin": ("ckpt_io", 0.8, "began to save a checkpoint and did not finish"),
     "work.preparation": ("timeout_too_short", 0.8, "was preparing data"),
     "work.compile": ("timeout_too_short", 0.65, "was compiling"),
@@ -70,7 +71,7 @@ def _verdict(
     scene: Scene, clue: Clue, waited: Clue, steps: list[Clue], *, own: bool, at_start: bool
 ) -> tuple[str | None, float, list[Note]] | None:
     cause, weight, words = _WORK[clue.signature]
-    if clue.signature == "checkpoint.begin":
+    if clue.signature in {"checkpoint.begin", "work.saving"}:
         done = [c for c in scene.find("checkpoint.done") if clue.index < c.index and before(c, waited)]
         if done or (
             _DONE.search(clue.event.text.split("with", 1)[0].replace("trained for", ""))
