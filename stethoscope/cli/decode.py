@@ -14,6 +14,7 @@ from stethoscope.errors import EXIT_HEALTHY, EXIT_PLANNED, EXIT_URGENT, UsageErr
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import tzinfo
+    from pathlib import Path
 
     from stethoscope.model.logs import LogVerdict
     from stethoscope.session.decode import Decoded, Wanted
@@ -28,6 +29,9 @@ _TIME_HELP = "02:14 (the last one), 2026-03-14T02:14:07Z, or 2h before the newes
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is added; a new answer when the verdict changes.")
 @click.option("--since", metavar="TIME", help=f"Judge only what is from then on: {_TIME_HELP}")
 @click.option("--until", metavar="TIME", help="Judge only what is up to then.")
+@click.option(
+    "--flight-recorder", metavar="DIR", help="Read PyTorch's NCCL flight recorder dumps of all ranks instead."
+)
 @click.option("--node", metavar="SET", help="Judge only lines of these hosts, such as 'gpu-[001-004]'.")
 @click.option("--tz", metavar="ZONE", help="Zone of stamps and options that name none: Europe/Berlin. [UTC]")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Print ASCII signs alone.")
@@ -39,6 +43,7 @@ def command(
     follow: bool,
     since: str | None,
     until: str | None,
+    flight_recorder: str | None,
     node: str | None,
     tz: str | None,
     ascii_only: bool,
@@ -48,6 +53,10 @@ def command(
 
     Exit status: 0 nothing is wrong, 1 P2, 2 P0 or P1, 65 nothing could be read.
     """
+    if flight_recorder is not None:
+        if files or follow or since or until or node:
+            raise UsageError("--flight-recorder reads dumps alone: give logs, times and nodes in a run of their own")
+        return _flight(flight_recorder, directories_of(playbooks), as_json=as_json, every=every, ascii_only=ascii_only)
     if not files and sys.stdin.isatty():
         raise UsageError("name a log, a directory or a pattern, or pipe one in: dmesg | stethoscope decode")
     names = list(files) or ["-"]
@@ -77,6 +86,23 @@ def command(
             progress.end()
     show(decoded)
     return exit_code(decoded.verdict)
+
+
+def _flight(where: str, directories: list[Path], *, as_json: bool, every: bool, ascii_only: bool) -> int:
+    from stethoscope.cli.decode_flight import show_flight
+    from stethoscope.clock import SystemClock
+
+    clock = SystemClock()
+    progress = _Progress(clock.monotonic) if sys.stderr.isatty() else None
+    try:
+        return exit_code(
+            show_flight(
+                where, *directories, clock=clock, as_json=as_json, every=every, ascii_only=ascii_only, progress=progress
+            )
+        )
+    finally:
+        if progress is not None:
+            progress.end()
 
 
 def exit_code(verdict: LogVerdict) -> int:
