@@ -6,6 +6,7 @@ import errno
 import importlib
 import io
 import sys
+import warnings
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +17,8 @@ from stethoscope.cli.settings import apply
 from stethoscope.errors import EXIT_INTERNAL, StethoscopeError, UsageError
 
 if TYPE_CHECKING:
+    from typing import TextIO
+
     from click.shell_completion import CompletionItem
 
 VERBS: dict[str, tuple[str, str]] = {
@@ -91,8 +94,24 @@ def _start_log() -> None:
         raise UsageError(f"--debug: {log_path()} cannot be written: {error.strerror}") from error
 
 
+def _log_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    # What a library warns its programmers of belongs into the debug log, not across the screen.
+    import logging
+
+    logging.getLogger("stethoscope").info("%s:%d: %s: %s", filename, lineno, category.__name__, message)
+
+
 def main() -> None:
     """Run the command line; errors meant for people become one line on stderr and the exit code of their kind."""
+    if not sys.warnoptions:
+        warnings.showwarning = _log_warning
     try:
         code = group.main(standalone_mode=False)
     except click.exceptions.Abort:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import click
@@ -28,3 +29,13 @@ def test_a_defect_has_its_own_exit_code(
     assert ended.value.code == 70
     assert capsys.readouterr().err.splitlines()[0] == "stethoscope: a defect: ValueError: broken"
     assert len(list(tmp_path.rglob("*.txt"))) == 1
+
+
+def test_what_a_library_warns_of_goes_into_the_debug_log(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "stethoscope"):
+        module._log_warning("All-NaN slice encountered", RuntimeWarning, "rules.py", 7)
+    assert caplog.messages == ["rules.py:7: RuntimeWarning: All-NaN slice encountered"]
+    module._log_warning("invalid value", RuntimeWarning, "rules.py", 8)
+    assert capsys.readouterr() == ("", "")
