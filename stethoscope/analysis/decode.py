@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     import ahocorasick_rs
 
+    from stethoscope.specs.codes import Codes
     from stethoscope.specs.signature import Signature, Signatures
 
 _ENOUGH = 1000
@@ -39,10 +40,22 @@ _DENSE = 1000
 class Scanner:
     """One scan over any number of files and live lines."""
 
-    def __init__(self, signatures: Signatures, *, now: float, zone: tzinfo | None = None, size: int = 0) -> None:
-        """Look for `signatures`; stamps without a zone are of `zone` (UTC), those without a year are before `now`
-        (wall seconds) or before the file's last change. `size` is that of all files, as far as it is known."""
+    def __init__(
+        self,
+        signatures: Signatures,
+        *,
+        now: float,
+        zone: tzinfo | None = None,
+        size: int = 0,
+        codes: Codes | None = None,
+    ) -> None:
+        """Look for `signatures` and `codes` (the usual ones).
+
+        Stamps without a zone are of `zone` (UTC), those without a year are before `now` (wall seconds) or before the
+        file's last change. `size` is that of all files, as far as it is known.
+        """
         self._signatures = signatures
+        self._codes = codes
         self._now = now
         self.looks_at_all = size <= _LOOK_AT_ALL
         self._zone = zone
@@ -171,7 +184,7 @@ class Scanner:
             if is_typed(text):
                 continue
             found = False
-            if has_code and (code := find_code(text)) is not None:
+            if has_code and (code := find_code(text, self._codes)) is not None:
                 found = True
                 self._store.add(
                     scan.number,

@@ -17,9 +17,10 @@ CODE_ANCHORS: Sequence[bytes] = (b"Xid (",)
 
 def find_code(text: str, codes: Codes | None = None) -> CodeEvent | None:
     """Return the code that a line without its prefixes reports, read with `codes` or the tables that stand nearest."""
-    return code_event(text, codes or _own_codes())
+    return code_event(text, codes or own_codes())
 
 
 @cache
-def _own_codes() -> Codes:
+def own_codes() -> Codes:
+    """Return the codes of the user's configuration and the bundled ones."""
     return load_codes()

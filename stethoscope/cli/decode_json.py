@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def decoded_json(decoded: Decoded) -> dict[str, Any]:
     """Return the whole document."""
     log = decoded.log
-    meanings = {name: signature.meaning for name, signature in decoded.signatures.by_id.items()}
+    meanings = {name: decoded.meaning(name) for name in {event.signature for event in log.events}}
     return {
         "schema": "stethoscope.decode/1",
         "verdict": verdict_json(decoded.verdict),

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stethoscope.analysis.decode import Scanner
+from stethoscope.analysis.decode_codes import own_codes
 from stethoscope.analysis.judge import judge
 from stethoscope.collect.files import LogReader, find_logs
 from stethoscope.errors import DataError
 from stethoscope.model.finding import Severity
 from stethoscope.model.logs import LogVerdict
+from stethoscope.specs.codes import load_codes
 from stethoscope.specs.moment import moment_of
 from stethoscope.specs.signature import load_signatures
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from stethoscope.clock import Clock
     from stethoscope.model.logs import Log
+    from stethoscope.specs.codes import Codes
     from stethoscope.specs.signature import Signatures
 
 
@@ -37,6 +40,15 @@ class Decoded:
     signatures: Signatures
     limits: str = ""
     """Which part of the logs alone was judged, in words; empty for all of it."""
+    codes: Codes | None = None
+
+    def meaning(self, signature: str) -> str:
+        """Return what an event of `signature` means, in words; empty for one that nobody knows."""
+        known = self.signatures.by_id.get(signature)
+        if known is not None:
+            return known.meaning
+        code = (self.codes or own_codes()).explain(signature)
+        return code.title if code is not None else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +84,8 @@ def decode(
     signatures = load_signatures(*directories)
     sources = find_logs(names)
     size = sum(source.size for source in sources)
-    scanner = Scanner(signatures, now=clock.wall(), zone=zone, size=size)
+    codes = load_codes(*directories)
+    scanner = Scanner(signatures, now=clock.wall(), zone=zone, size=size, codes=codes)
     total = size if all(source.path for source in sources) else 0
     taken, refused = 0, []
     for source in sources:
@@ -89,7 +102,9 @@ def decode(
     if refused and len(refused) == len(sources):
         source, trouble = refused[0]
         raise DataError(trouble, where=source.name)
-    return judged(scanner, signatures, wanted, now=clock.wall(), seconds=clock.monotonic() - started)
+    found = judged(scanner, signatures, wanted, now=clock.wall(), seconds=clock.monotonic() - started)
+    found.codes = codes
+    return found
 
 
 def judged(scanner: Scanner, signatures: Signatures, wanted: Wanted | None, *, now: float, seconds: float) -> Decoded:

@@ -9,6 +9,7 @@ from stethoscope.collect.files import find_logs
 from stethoscope.collect.follow import Follower
 from stethoscope.errors import DataError
 from stethoscope.session.decode import Decoded, judged
+from stethoscope.specs.codes import load_codes
 from stethoscope.specs.signature import load_signatures
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ class Followed:
         """Find the logs; DataError for a name that is nothing."""
         self.signatures: Signatures = load_signatures(*directories)
         self._names, self._clock, self._wanted = names, clock, wanted
-        self._scanner = Scanner(self.signatures, now=clock.wall(), zone=zone)
+        self._codes = load_codes(*directories)
+        self._scanner = Scanner(self.signatures, now=clock.wall(), zone=zone, codes=self._codes)
         self._started = clock.monotonic()
         self._followers = {source.name: Follower(source) for source in find_logs(names)}
         self._scans: dict[str, FileScan] = {}
@@ -77,7 +79,9 @@ class Followed:
     def answer(self) -> Decoded:
         """Return the verdict over all that came so far."""
         seconds = self._clock.monotonic() - self._started
-        return judged(self._scanner, self.signatures, self._wanted, now=self._clock.wall(), seconds=seconds)
+        found = judged(self._scanner, self.signatures, self._wanted, now=self._clock.wall(), seconds=seconds)
+        found.codes = self._codes
+        return found
 
     def close(self) -> None:
         """Let go of the files."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from stethoscope.clock import hms
 from stethoscope.model.finding import Severity
-from stethoscope.ui.present.spans import Glyphs, Level, Row, Span, Tone, cut, level_tone, row_width, spread, width
+from stethoscope.ui.present.spans import Glyphs, Level, Row, Span, Tone, cut, fit, level_tone, row_width, spread, width
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -120,8 +120,7 @@ def also_rows(decoded: Decoded, glyphs: Glyphs, cells: int) -> list[Row]:
     )
     rows = [_heading("Also seen", glyphs, cells, "")]
     for kind in order[:_MOST_ALSO]:
-        signature = decoded.signatures.by_id.get(kind.first.signature)
-        meaning = signature.meaning if signature is not None else kind.first.text
+        meaning = decoded.meaning(kind.first.signature) or kind.first.text
         words = "looks bad and is not: " if kind.first.role == "benign" else ""
         count = f"×{kind.count:,}" if kind.count > 1 else ""
         room = cells - 12
@@ -233,7 +232,7 @@ def _kind_rows(kind: Kind, place: str, glyphs: Glyphs, cells: int, *, is_first: 
         return
     head: Row = (time, glyph, name, Span("  " if who.text else ""), who)
     tail: Row = (times, Span("  " if times.text and source.text else ""), source)
-    yield spread(head, tail, cells)
+    yield fit(spread(head, tail, cells), cells, glyphs.ellipsis)
     room = cells - _TIME - 4
     lines = (
         textwrap.wrap(event.text, room, break_on_hyphens=False)
@@ -292,7 +291,8 @@ def _source(event: Event, log: Log, cells: int) -> str:
 def _heading(title: str, glyphs: Glyphs, cells: int, note: str) -> Row:
     left = Span(f"{title} ", Tone.TITLE)
     right = Span(f" {note}" if note else "", Tone.QUIET)
-    return (left, Span(glyphs.rule * max(0, cells - width(left.text) - width(right.text)), Tone.RULE), right)
+    room = max(0, cells - width(left.text) - width(right.text))
+    return fit((left, Span(glyphs.rule * room, Tone.RULE), right), cells, glyphs.ellipsis)
 
 
 def _days(kinds: Sequence[Kind]) -> str:
