@@ -22,7 +22,7 @@ from stethoscope.analysis.judge_python import exceptions
 from stethoscope.analysis.judge_scene import Scene, look
 from stethoscope.analysis.judge_setup import set_up, tests_without_result
 from stethoscope.analysis.judge_sockets import network
-from stethoscope.analysis.judge_store import rendezvous
+from stethoscope.analysis.judge_store import is_harmless_lookup, rendezvous
 from stethoscope.analysis.judge_words import next_checks, sentence
 from stethoscope.model.finding import Fact, Severity
 from stethoscope.model.logs import LogVerdict
@@ -122,7 +122,7 @@ def _failed(scene: Scene) -> bool:
             continue
         if clue.severity.rank >= Severity.INFO.rank or clue.signature == "nccl.socket.connect_retry":
             continue
-        if alive_after(scene, clue):
+        if alive_after(scene, clue) or is_harmless_lookup(clue):
             continue
         if ended and clue.role != "cause" and clue.signature.startswith(_TEARDOWN) and _after_end(scene, clue):
             continue

@@ -91,6 +91,8 @@ _CUDA_TEXTS: tuple[tuple[str, str, float], ...] = (
     (r"peer access|invalid argument|invalid resource handle", "nccl_bug", 0.45),
 )
 _ALIASES = {"gpu_hw_fault": {"cuda.ecc": "gpu_memory_fault", "cuda.gpu_lost": "gpu_fallen_off_bus"}}
+_NO_NUMBER = re.compile(r"(?i)loss[^|]{0,20}\bnan\b")
+FEW_STEPS = 3
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - where it is mounted, nothing is written there
 _OWNERS = re.compile(r"Process (\d+) has [\d.]+ \w+ memory in use")
 
@@ -184,7 +186,16 @@ def _numbers(scene: Scene) -> list[Candidate]:
         named = re.search(r"(?i)\brank[ :=]*(\d+)", clue.event.text)
         if clue.rank is None and named:
             clue.rank = int(named[1])
-    return [_candidate(scene, "cuda_app_bug", clues, DIRECT, 0.6 if stopped else 0.4)]
+    found = _candidate(scene, "cuda_app_bug", clues, DIRECT, 0.6)
+    steps = scene.progress()[-FEW_STEPS:]
+    if stopped:
+        return [found]
+    if len(steps) < FEW_STEPS or not all(_NO_NUMBER.search(step.event.text) for step in steps):
+        found.weight = 0.2
+        return [found]
+    found.weight, found.severity = 0.55, Severity.P2
+    found.summary = "the loss is no number any more and stays so, while the job goes on"
+    return [found]
 
 
 def _space(scene: Scene) -> list[Candidate]:

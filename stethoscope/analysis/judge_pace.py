@@ -142,7 +142,7 @@ def _drift(scene: Scene) -> list[Candidate]:
     steps = [
         (c, s) for c in scene.find("training.progress", "training.step") if (s := _seconds(c)) is not None and s > 0
     ]
-    if len(steps) < 8 or any(c.role in {"cause", "either"} for c in scene.clues):
+    if len(steps) < 8 or any(c.role == "cause" for c in scene.clues):
         return []
     quarter = max(3, len(steps) // 4)
     early = median(s for _, s in steps[:quarter])

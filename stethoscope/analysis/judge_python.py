@@ -37,7 +37,15 @@ _PYTHON_TEXTS: tuple[tuple[str, str, float], ...] = (
         "version_mismatch",
         0.75,
     ),
+    (r"mismatches the version that was used", "version_mismatch", 0.8),
+    (r"Address already in use|another process is utilizing it", "multi_job_contention", 0.8),
     (r"devices are busy or unavailable", "multi_job_contention", 0.65),
+    (
+        r"(?:doesn't have NCCL|NCCL is not available)|must be divisible|Error building extension",
+        "config_env_error",
+        0.65,
+    ),
+    (r"Permission denied", "config_env_error", 0.6),
     (
         r"cannot open shared object file|No module named|Found no NVIDIA driver|no CUDA-capable",
         "config_env_error",

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from stethoscope.analysis.judge_scene import Clue, Scene
 
 
+_NO_ADDRESS = {"", "-5", "-9"}
+"""Codes of getaddrinfo for a name that exists and has no address of the family that was asked for."""
+
+
 def rendezvous(scene: Scene) -> list[Candidate]:
     """Return what names, the store and Gloo say."""
     return [*_names(scene), *_store(scene), *_gloo(scene)]
@@ -29,7 +33,8 @@ def _names(scene: Scene) -> list[Candidate]:
         c
         for c in clues
         if c.signature == "torch.store.host_not_found"
-        or (c.text("code") not in {"", "-5", "-9"} and ("IPv4" in c.event.text or c.text("host") in given_up))
+        or not is_harmless_lookup(c)
+        or (c.text("code") not in _NO_ADDRESS and c.text("host") in given_up)
     ]
     if not final:
         return []
@@ -50,6 +55,13 @@ def _names(scene: Scene) -> list[Candidate]:
             ],
         )
     ]
+
+
+def is_harmless_lookup(clue: Clue) -> bool:
+    """Tell whether this is a name that has no IPv6 address, or none of a family: the other family is tried next."""
+    if clue.signature != "torch.store.name_lookup":
+        return False
+    return clue.text("code") in _NO_ADDRESS or "IPv4" not in clue.event.text
 
 
 def _endpoint(clue: Clue) -> str:
