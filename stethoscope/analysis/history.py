@@ -1,14 +1,15 @@
 """What every value of the fleet was over the last minutes, for trends: samples that share what did not change.
 
-A sample is one array of 32-bit floats for each metric, as long as its table has rows; a column that is bit for bit that
-of the sample before is the same array. Counters are kept as the rates they are in tables, in counts per second.
+A sample is one array for each metric, as long as its table has rows: of 32-bit floats, of 16-bit ones where these are
+exactly the same, and of one cell that stands for all rows where all are alike. A column that says what that of the
+sample before says is the same array. Counters are kept as the rates they are in tables, in counts per second.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from stethoscope.model.fleet import FleetSnapshot, Floats, Node
     from stethoscope.model.metric import Metric
 
-Column = npt.NDArray[np.float32]
+Column = npt.NDArray[np.floating[Any]]
 
 EVERY_S, EVERY_MANY_S = 5.0, 10.0
 """Seconds between two samples; more in a fleet of more than MANY_NODES nodes."""
@@ -93,8 +94,8 @@ class History:
                 if before is not None and _is_same(before[position], column):
                     taken.append(before[position])
                 else:
-                    taken.append(column)
-                    self.bytes += column.nbytes
+                    taken.append(_shortest(column))
+                    self.bytes += _room(taken[-1])
         self._samples.append(_Sample(snapshot.mono, columns))
         while len(self._samples) > 1 and (self.bytes > self._limit or self.seconds > MOST_S):
             self._drop_oldest()
@@ -171,12 +172,29 @@ class History:
             later = following.get(scope)
             for position, column in enumerate(columns):
                 if later is None or later[position] is not column:
-                    self.bytes -= column.nbytes
+                    self.bytes -= _room(column)
 
 
 def _is_same(before: Column, now: Column) -> bool:
     # As bits, so that a value that is missing is the same as one that is still missing.
-    return before.size == now.size and bool((before.view(np.uint32) == now.view(np.uint32)).all())
+    if before.size != now.size:
+        return False
+    return bool((before.astype(np.float32, copy=False).view(np.uint32) == now.view(np.uint32)).all())
+
+
+def _shortest(column: Column) -> Column:
+    """Return the values of a column of 32-bit floats in the least memory that holds them exactly."""
+    bits = column.view(np.uint32)
+    if column.size > 1 and (bits == bits[0]).all():
+        return np.broadcast_to(column[:1].copy(), column.shape)
+    with np.errstate(over="ignore"):
+        short: Column = column.astype(np.float16)
+    return short if _is_same(short, column) else column
+
+
+def _room(column: Column) -> int:
+    """Return the bytes that a column takes."""
+    return column.itemsize if column.size > 1 and column.strides == (0,) else column.nbytes
 
 
 def _has_same_rows(old: Node, new: Node) -> bool:

@@ -205,6 +205,7 @@ class SshDialer:
             raise LinkFailure(LinkState.CLOSED, f"the server started no command: {clean_error(error)}") from None
         with suppress(OSError, asyncssh.Error):
             channel.write(payload)
+        _shed(connection, channel)
         return _SshProbe(connection, channel, cast("_ProbeSession", session), owner, verified=verified)
 
     async def _connect(self, target: Target, via: Via) -> tuple[asyncssh.SSHClientConnection, Owner, bool]:
@@ -301,3 +302,16 @@ class SshDialer:
     async def _connect_hop(self, text: str, before: str, via: Via) -> Opened:
         connection, _, verified = await self._connect(self._targets.hop(text, before), via)
         return connection, verified
+
+
+def _shed(connection: asyncssh.SSHClientConnection, channel: asyncssh.SSHClientChannel[bytes]) -> None:
+    """Let go of 5 KB that asyncssh keeps of how a connection began: nothing reads it again, another exchange of keys
+    makes its own."""
+    if getattr(connection, "_kex", None) is None:
+        for one, name, nothing in (
+            (connection, "_client_kexinit", b""),
+            (connection, "_server_kexinit", b""),
+            (channel, "_command", None),
+        ):
+            if hasattr(one, name):
+                setattr(one, name, nothing)

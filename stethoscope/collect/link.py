@@ -105,7 +105,10 @@ class NodeLink:
         self.link = Link(LinkState.WAITING, clock.wall())
         self._stream = ProbeStream("")
         self._stderr = bytearray()
-        self._last_line = b""
+        self._heard = False
+        """A line of this run has come."""
+        self._last_words = b""
+        """The last line, if it may be a farewell."""
         self._shell_sent = False
         self.watch = self.watch_shell = b""
         """The control line that a probe gets once its first full frame is there, for what is read rarely; and what the
@@ -135,7 +138,10 @@ class NodeLink:
         self.attempts += 1
         self._stream = ProbeStream(nonce)
         self._stderr.clear()
-        self._last_line = b""
+        self._heard = False
+        """A line of this run has come."""
+        self._last_words = b""
+        """The last line, if it may be a farewell."""
         self._shell_sent = False
         self._watch_sent = False
         self._cut = None
@@ -161,14 +167,16 @@ class NodeLink:
         now, wall = self._clock.monotonic(), self._clock.wall()
         before = self._stream.phase
         lines = self._stream.feed(data, now)
-        if lines and self._last_line == b"":
+        if lines and not self._heard:
             self._note_boot(lines[0], now)
         phase = self._note_phase(before, now)
         self._send_shell()
         if not lines:
             return
         self._last_mono, self._last_wall = now, wall
-        self._last_line = lines[-1]
+        self._heard = True
+        # Only what is read again is kept: thousands of links would keep megabytes of lines.
+        self._last_words = lines[-1] if b'"bye"' in lines[-1][:64] else b""
         name, on_frame = self.node.name, self._sink.on_frame
         for raw in lines:
             on_frame(Frame(name, wall, now, raw))
@@ -301,10 +309,10 @@ class NodeLink:
 
     def _bye(self) -> str:
         """Return why the probe said that it ends, nothing if it did not say."""
-        if b'"bye"' not in self._last_line[:64]:
+        if not self._last_words:
             return ""
         try:
-            message = parse(self._last_line)
+            message = parse(self._last_words)
         except ParseError:
             return ""
         return message.why if isinstance(message, Bye) else ""

@@ -3,6 +3,9 @@
 A full collection over the objects of 2,000 connections stops the loop for some 160 ms. These objects live as long as
 the session: once the nodes are connected they are frozen, and no collection looks at them again. What connecting and
 the first readings needed meanwhile is then given back to the system, which the C library does not do by itself.
+
+Arrays of whole fleets come and go by the megabyte. Left alone, the C library soon takes them from one heap together
+with everything small, and the holes between hold as much memory as a third of what is used.
 """
 
 from __future__ import annotations
@@ -20,6 +23,12 @@ _SETTLED_SHARE = 0.02
 """Share of nodes still connecting at which the wave of connections is over."""
 _WORTH_FREEZING = 100
 """Nodes that must have connected anew before it is worth freezing again."""
+_MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1
+"""Names of two parameters of glibc's `mallopt` (malloc.h)."""
+_LARGE = 256 * 1024
+"""Bytes from which memory comes from the system and goes back to it at once."""
+_SPARE = 1024 * 1024
+"""Free bytes at the end of the heap that may stay."""
 _TIDY_AFTER = (1, 240, 1200)
 """Rounds of tending behind the end of a wave after which what is there is frozen and memory is given back: again when
 everything was read once, which brings as many objects as connecting did."""
@@ -41,6 +50,7 @@ class MemoryTuning:
         if self._before is None:
             self._before = gc.get_threshold()
             gc.set_threshold(*_THRESHOLDS)
+            _part_large()
         if self._executor is None:
             self._executor = ThreadPoolExecutor(threads, thread_name_prefix="session")
             loop.set_default_executor(self._executor)
@@ -67,6 +77,16 @@ class MemoryTuning:
             gc.set_threshold(*self._before)
             gc.unfreeze()
             self._before = None
+
+
+def _part_large() -> None:
+    """Keep large arrays out of the heap of what is small, where the C library can (glibc)."""
+    import ctypes
+
+    tune = getattr(ctypes.CDLL(None), "mallopt", None)
+    if tune is not None:
+        tune(_MMAP_THRESHOLD, _LARGE)
+        tune(_TRIM_THRESHOLD, _SPARE)
 
 
 def _trim() -> None:

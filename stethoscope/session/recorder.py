@@ -15,7 +15,7 @@ import msgspec
 from stethoscope import __version__
 from stethoscope.collect.commands import ON_DEMAND
 from stethoscope.model.frame import Link, LinkState
-from stethoscope.session.standing import StandingParts
+from stethoscope.session.standing import Packer, StandingParts
 from stethoscope.store.format import (
     BLOCK_RAW,
     KEYFRAME,
@@ -115,6 +115,8 @@ class Recorder:
         self._links: dict[int, bytes] = {}
         self._hellos: dict[int, bytes] = {}
         self._fulls: dict[int, tuple[float, float, bytes]] = {}
+        """When the last full frame of each node came, and its line as the packer has it."""
+        self._packer: Packer | None = None
         self._parts = StandingParts()
         self._notes: dict[str, tuple[float, bytes]] = {}
         """The last note of each kind that told something, and when; behind it, where later ones said only why they
@@ -249,7 +251,7 @@ class Recorder:
                 if len(payload) <= _HELLO_LIMIT:
                     self._hellos[node] = payload
             elif type_ == RecordType.FRAME and is_full(payload):
-                self._fulls[node] = (wall, mono, payload)
+                self._keep_full(node, wall, mono, payload)
             elif type_ == RecordType.FRAME:
                 self._parts.see(node, wall, mono, payload)
             elif type_ == RecordType.NOTE:
@@ -258,6 +260,11 @@ class Recorder:
             self._raw += len(payload)
             self._lines += type_ == RecordType.FRAME
         self._writer.write(block)
+
+    def _keep_full(self, node: int, wall: float, mono: float, payload: bytes) -> None:
+        if self._packer is None:
+            self._packer = Packer(payload)
+        self._fulls[node] = (wall, mono, self._packer.compress(payload))
 
     def _keep_note(self, mono: float, payload: bytes) -> None:
         note = msgspec.json.decode(payload, type=_Note)
@@ -277,9 +284,10 @@ class Recorder:
                 yield RecordType.NOTE, 0, payload
         for node, payload in self._hellos.items():
             yield RecordType.STANDING_HELLO, node, payload
-        for node, (full_wall, full_mono, payload) in self._fulls.items():
-            if mono - full_mono > OVERDUE_S:
-                yield RecordType.STANDING_FULL, node, STANDING_AT.pack(full_wall, full_mono) + payload
+        for node, (full_wall, full_mono, packed) in self._fulls.items():
+            if mono - full_mono > OVERDUE_S and self._packer is not None:
+                payload = STANDING_AT.pack(full_wall, full_mono) + self._packer.decompress(packed)
+                yield RecordType.STANDING_FULL, node, payload
         for node, payload in self._parts.due(mono, is_first=is_first):
             yield RecordType.STANDING_PART, node, payload
         for node, payload in self._links.items():

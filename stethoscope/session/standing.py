@@ -29,24 +29,31 @@ class _Part:
     at: bytes
     packed: bytes
     """The line, compressed."""
-    packer: _Packer
+    packer: Packer
     written_mono: float
     same: bytes = b""
     """The last line behind it that says nothing has changed, with its time before it."""
 
 
-class _Packer:
-    """Compresses the parts of one group by what they have in common with the first one that came: all parts of 2,000
-    nodes are some hundred megabytes of text that is much alike."""
+class Packer:
+    """Compresses lines of one kind by what they have in common with the first one that came: all parts of 2,000 nodes
+    are some hundred megabytes of text that is much alike."""
 
     def __init__(self, first: bytes) -> None:
+        """Tell all others apart from `first`."""
         alike = zstandard.ZstdCompressionDict(first[:_DICTIONARY], dict_type=zstandard.DICT_TYPE_RAWCONTENT)
         alike.precompute_compress(level=_LEVEL)
-        self.compress = zstandard.ZstdCompressor(dict_data=alike).compress
+        self._compressor = zstandard.ZstdCompressor(dict_data=alike)
         self._decompressor = zstandard.ZstdDecompressor(dict_data=alike)
 
+    def compress(self, line: bytes) -> bytes:
+        """Return what `decompress` makes the line of."""
+        # Copied, because what the compressor returns keeps the memory that the line could have needed.
+        return bytes(memoryview(self._compressor.compress(line)))
+
     def decompress(self, packed: bytes) -> bytes:
-        return self._decompressor.decompress(packed, max_output_size=_LONGEST)
+        """Return the line again."""
+        return self._decompressor.decompress(packed)
 
 
 class StandingParts:
@@ -55,7 +62,7 @@ class StandingParts:
     def __init__(self) -> None:
         """Know nothing yet."""
         self._nodes: dict[int, dict[str, _Part]] = {}
-        self._packers: dict[str, _Packer] = {}
+        self._packers: dict[str, Packer] = {}
 
     @property
     def nbytes(self) -> int:
@@ -80,8 +87,7 @@ class StandingParts:
             parts.pop(group, None)
         elif group in parts or len(parts) < _MOST_GROUPS:
             packer = self._packer(group, raw)
-            # Copied, because what the compressor returns keeps the memory that the line could have needed.
-            parts[group] = _Part(at, bytes(memoryview(packer.compress(raw))), packer, mono)
+            parts[group] = _Part(at, packer.compress(raw), packer, mono)
 
     def due(self, mono: float, *, is_first: bool) -> Iterator[tuple[int, bytes]]:
         """Yield (node, payload of a record) of all parts that must be written at `mono`; all there are when `is_first`:
@@ -94,8 +100,8 @@ class StandingParts:
                     if part.same:
                         yield node, part.same
 
-    def _packer(self, group: str, raw: bytes) -> _Packer:
+    def _packer(self, group: str, raw: bytes) -> Packer:
         """Return the packer of a group; groups beyond the most that there should be share that of another one."""
         if group not in self._packers and len(self._packers) < _MOST_GROUPS:
-            self._packers[group] = _Packer(raw)
+            self._packers[group] = Packer(raw)
         return self._packers.get(group) or next(iter(self._packers.values()))

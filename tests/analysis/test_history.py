@@ -77,16 +77,42 @@ def test_what_did_not_change_takes_no_room() -> None:
     history.take(moment(15))
     assert history.bytes == first
     history.take(moment(20, 641))
-    assert history.bytes == first + 16 * 4, "one column of sixteen GPUs"
+    assert history.bytes == first + 16 * 2, "one column of sixteen GPUs, in half floats"
+
+
+@pytest.mark.parametrize(
+    ("values", "room"),
+    [
+        ([7.1] * 16, 4),
+        ([np.nan] * 16, 4),
+        ([*range(2033, 2049)], 32),
+        ([2049.0, *range(15)], 64),
+        ([0.1, *range(15)], 64),
+        ([70_000.0, *range(15)], 64),
+        ([np.nan, 65_504.0, *range(14)], 32),
+    ],
+)
+def test_values_take_the_least_room_that_holds_them_exactly(values: list[float], room: int) -> None:
+    history, snapshot = History(catalogue()), moment(10)
+    history.take(snapshot)
+    before, table = history.bytes, snapshot.tables[Scope.GPU]
+    changed = table.values.copy()
+    changed[table.index[POWER]] = values
+    tables = {**snapshot.tables, Scope.GPU: replace(table, values=changed)}
+    history.take(replace(snapshot, mono=15, tables=tables))
+    assert history.bytes - before == room
+    (_, column) = history.columns(Scope.GPU, POWER)[-1]
+    assert np.array_equal(column, np.array(values, np.float32), equal_nan=True)
+    assert history.series(Scope.GPU, POWER, 0)[1][-1] == pytest.approx(np.float32(values[0]), rel=0, nan_ok=True)
 
 
 def test_the_oldest_goes_when_there_is_no_more_room() -> None:
     alone = History(catalogue())
-    alone.take(moment(0))
-    history = History(catalogue(), alone.bytes + 10 * 64)
+    alone.take(moment(0, 1))
+    history = History(catalogue(), alone.bytes + 10 * 32)
     for number in range(40):
         history.take(moment(5 * number, number))
-        assert history.bytes <= alone.bytes + 10 * 64
+        assert history.bytes <= alone.bytes + 10 * 32
     assert len(history) == 11
     assert history.series(Scope.GPU, POWER, 3)[1].tolist() == list(range(29, 40))
 
