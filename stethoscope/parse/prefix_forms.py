@@ -108,7 +108,8 @@ IDENT = re.compile(
 """Host and program as syslog writes them after its stamp."""
 DAEMONS = re.compile(
     r"(?:kernel|systemd[\w-]*|kubelet|containerd|dockerd|slurm\w*|sshd|CRON|cron|opensm|smartd|mcelog|rasdaemon|ipmi\w*"
-    r"|auditd?|sudo|su|rsyslogd|nvidia-[\w-]+|nv-[\w-]+|dcgm[\w-]*|nvswitch[\w-]*|fabricmanager|ibacm|srun|srp_daemon)\Z"
+    r"|auditd?|sudo|su|rsyslogd|nvidia-[\w-]+|nv-[\w-]+|dcgm[\w-]*|nvswitch[\w-]*|fabricmanager|ibacm|srun|srp_daemon"
+    r"|chronyd|ntpd|OpenSM|weka[\w-]*|mmfs\w*|beegfs[\w-]*|multipathd|earlyoom|nhc|lldpd|munged)\Z"
 )
 """Programs whose name belongs to what they say; others only run somebody else's."""
 EMBEDDED = re.compile(
@@ -124,6 +125,6 @@ NO_HOST = re.compile(
     r"|(?:[Ss]tep|[Ee]poch|[Ii]ter|[Ii]teration|[Bb]atch|[Rr]ank|[Ll]ayer|[Ss]tage|[Pp]hase|[Ff]old|[Vv]ersion|[Ll]ine"
     r"|[Ss]hard|ckpt|[Cc]heckpoint|[Tt]rial|[Ss]ample|[Ll]oss|acc|top|lr|[Tt]ime|[Cc]hannel|device|cuda|fp|bf|int|float|gpu"
     r"|global_step|iter_)[-_]?\d{1,9}\Z"
-    r"|v?\d+(?:\.\d+){0,2}\Z|\w*(?:Error|Exception|Warning|Interrupt)\Z|.*\.(?:py|cpp|cc|cu|h|c|so|sh|json|yaml|log)\Z)"
+    r"|v?\d+(?:\.\d+){0,2}\Z|[\w.]*(?:Error|Exception|Warning|Interrupt)\Z|.*\.(?:py|cpp|cc|cu|h|c|so|sh|json|yaml|log)\Z)"
 )
 """What looks like a host and its colon, and is a device, a file, a word of a training log, or an error."""

@@ -45,7 +45,7 @@ def check_times(written: Sequence[Written]) -> list[DataError]:
 
 
 def _slow(written: Written, at: int, seconds: float | None) -> DataError:
-    takes = "does not come to an end" if seconds is None else f"takes {seconds * 1e3:.0f} ms"
+    takes = "takes seconds" if seconds is None else f"takes {seconds * 1e3:.0f} ms"
     hint = f"at most {LIMIT_S * 1e3:.0f} ms: bound its repetitions ({{0,80}} instead of *)"
     return written.error(f"this pattern {takes} for a line of {LENGTH:,} characters; {hint}", "patterns", at)
 

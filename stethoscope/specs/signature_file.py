@@ -196,7 +196,7 @@ def _check(written: Written, causes: Mapping[str, RootCause]) -> Iterator[DataEr
     if not spec.anchors:
         yield written.error("it needs an anchor", "anchors")
     for at, anchor in enumerate(spec.anchors):
-        if len(anchor.strip()) < SHORTEST_ANCHOR:
+        if len(anchor.strip().encode()) < SHORTEST_ANCHOR:
             yield written.error(f"an anchor has at least {SHORTEST_ANCHOR} characters", "anchors", at)
     groups: set[str] = set()
     if not spec.patterns:
