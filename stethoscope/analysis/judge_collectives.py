@@ -199,10 +199,6 @@ def _tables(scene: Scene) -> list[Table]:
         one = row(clue)
         if one is not None and clue.number("enq") is not None:
             one.enqueued, one.completed = clue.number("enq"), clue.number("done")
-    for table in groups.values():
-        for one in table.rows.values():
-            if one.seq is None and one.enqueued is not None and (one.completed or 0) < one.enqueued:
-                one.seq, one.op = (one.completed or 0) + 1, UNSAID
     if "" in groups and len(groups) > 1:
         unnamed = groups.pop("")
         into = max(groups.values(), key=lambda t: len(t.rows.keys() & unnamed.rows.keys()))
@@ -211,6 +207,10 @@ def _tables(scene: Scene) -> list[Table]:
             if known.seq is None:
                 known.seq, known.op, known.numel, known.timeout_ms = one.seq, one.op, one.numel, one.timeout_ms
                 known.clue = one.clue
+    for table in groups.values():
+        for one in table.rows.values():
+            if one.seq is None and one.enqueued is not None and (one.completed or 0) < one.enqueued:
+                one.seq, one.op = (one.completed or 0) + 1, UNSAID
     return list(groups.values())
 
 
@@ -341,10 +341,8 @@ def _all_alike(scene: Scene, waiting: dict[int, Row], clues: list[Clue]) -> Cand
     """Everybody waits in the same call: nobody in the logs is the odd one."""
     row = next(iter(waiting.values()))
     cause, weight, notes = reason_of(scene, [], clues[0], at_start=(row.seq or 0) <= START_UP)
-    note = Note(
-        f"{len(waiting)} ranks wait in the same call, none is ahead: number {row.seq} ({row.op} of {row.numel})",
-        clues[0],
-    )
+    call = f" ({row.op} of {row.numel})" if row.op not in {"", UNSAID} else ""
+    note = Note(f"{len(waiting)} ranks wait in the same call, none is ahead: number {row.seq}{call}", clues[0])
     if cause is not None and weight >= 0.6:
         return _named(scene, cause, weight, clues, [], [note, *notes])
     candidate = _named(scene, "unknown", 0.5, clues, [], [note])

@@ -240,7 +240,7 @@ def _bandwidth(scene: Scene) -> list[Candidate]:
     if off:
         why = Note("the environment switches the fast path off", off[0], f"{off[0].text('var')}={off[0].text('val')}")
         culprits = culprits_of(scene, off, by_host=True)
-        return [Candidate("config_env_error", 0.7, rows, INFERRED, culprits, supports=[*notes, why])]
+        return [Candidate("config_env_error", 0.7, rows, INFERRED, culprits, supports=[why, *notes])]
     if nodes == 1:
         shared = scene.find("nccl.channel.shm")
         if shared:

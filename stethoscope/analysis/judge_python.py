@@ -98,7 +98,7 @@ def exceptions(scene: Scene) -> list[Candidate]:
         head = clues[0]
         meaning = scene.meaning(head.event)
         candidate = Candidate(cause, weight, clues, DIRECT, culprits_of(scene, clues[:1]))
-        candidate.checks = list(meaning.next_checks) if meaning else []
+        candidate.checks = list(meaning.next_checks) if meaning and cause == meaning.root_cause else []
         candidate.supports.append(Note("the first exception that is not an echo of NCCL or the store", head))
         found.append(candidate)
     return found

@@ -23,8 +23,11 @@ PROGRESS = ("training.progress", "training.step", "tests.row")
 TRACEBACK_LINES = 120
 NAMES_ITS_RANK = {"torch.store.barrier", "training.nan", "torch.gloo.timeout"}
 """Lines whose field `rank` is the global rank of who printed them."""
+SAY_WHO = ("work.", "checkpoint.", "loader.")
+"""Lines of programs that say their rank in words."""
 FINISHED = ("training.finished", "tests.concluded")
 _DEVICE = re.compile(r"\[\d+\](?P<name>[^:\s]+):\d+/(?P<kind>IB|RoCE)")
+_RANK_SAID = re.compile(r"(?i).{0,60}?\brank[ :=]?(\d{1,6})\b")
 _OF_TRAINING = re.compile(r"(?i)\bloss|^\s*iteration")
 """A bar without either may be of an evaluation or of a file that was read."""
 _RANK_INSIDE = re.compile(r".{0,80}?\[rank(\d{1,6})\]:")
@@ -207,6 +210,8 @@ def look(log: Log, signatures: KnownSignatures) -> Scene:
             clue.host = who.named(clue.text("node_host"))
         if clue.rank is None and event.signature in NAMES_ITS_RANK:
             clue.rank = clue.number("rank")
+        if clue.rank is None and event.signature.startswith(SAY_WHO) and (named := _RANK_SAID.match(event.text)):
+            clue.rank = int(named[1])
         if clue.rank is None and (named := _RANK_INSIDE.match(event.text)):  # behind a prefix that nobody knows
             clue.rank = int(named[1])
         scene.clues.append(clue)

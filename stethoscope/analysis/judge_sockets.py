@@ -148,6 +148,7 @@ def _connects(scene: Scene) -> list[Candidate]:
     if not silent and any(word in error for word in _GONE):
         found.root_cause = "peer_process_died"
         found.weight, found.kind = 0.45, SYMPTOM
+        found.summary = "nobody listens at this address: its process did not start, or it ended"
         found.missing = [f"the log of {peer}: did its process start and did it end?" for peer in peers[:1]]
     return [found]
 

@@ -72,7 +72,7 @@ def _verdict(
 ) -> tuple[str | None, float, list[Note]] | None:
     cause, weight, words = _WORK[clue.signature]
     if clue.signature in {"checkpoint.begin", "work.saving"}:
-        done = [c for c in scene.find("checkpoint.done") if clue.index < c.index and before(c, waited)]
+        done = [c for c in scene.find("checkpoint.done", "work.saved") if clue.index < c.index and before(c, waited)]
         if done or (
             _DONE.search(clue.event.text.split("with", 1)[0].replace("trained for", ""))
             and not re.search(r"(?i)\bsaving\b", clue.event.text)

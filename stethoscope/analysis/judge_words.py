@@ -157,6 +157,8 @@ def sentence(candidate: Candidate) -> str:
     """Return the verdict in one plain sentence: who, what, when, and the line or fact that shows it."""
     said = candidate.summary or TITLES.get(candidate.root_cause, candidate.root_cause.replace("_", " "))
     whom = named(candidate.culprits)
+    if candidate.summary and whom.startswith("("):  # only a device, which the summary names too
+        whom = ""
     text = f"{whom}: {said}" if whom else said[:1].upper() + said[1:]
     if whom.startswith("rank "):
         text = text[:1].upper() + text[1:]
@@ -166,7 +168,7 @@ def sentence(candidate: Candidate) -> str:
     if candidate.summary:
         return text
     if candidate.supports and candidate.kind:
-        text += f": {candidate.supports[0].fact}"
+        text += ": " + "; ".join(note.fact for note in candidate.supports[:2])[:300]
     elif candidate.first is not None and not candidate.kind:
         text += f" ({quoted(candidate.first.event.text)})"
     return text
