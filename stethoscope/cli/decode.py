@@ -29,6 +29,7 @@ _TIME_HELP = "02:14 (the last one), 2026-03-14T02:14:07Z, or 2h before the newes
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is added; a new answer when the verdict changes.")
 @click.option("--since", metavar="TIME", help=f"Judge only what is from then on: {_TIME_HELP}")
 @click.option("--until", metavar="TIME", help="Judge only what is up to then.")
+@click.option("--transport", is_flag=True, help="Show the transport of every rank, as NCCL's INFO lines tell it.")
 @click.option(
     "--flight-recorder", metavar="DIR", help="Read PyTorch's NCCL flight recorder dumps of all ranks instead."
 )
@@ -43,6 +44,7 @@ def command(
     follow: bool,
     since: str | None,
     until: str | None,
+    transport: bool,
     flight_recorder: str | None,
     node: str | None,
     tz: str | None,
@@ -64,7 +66,7 @@ def command(
     wanted = _wanted(since, until, node, zone)
 
     def show(decoded: Decoded) -> None:
-        _show(decoded, as_json=as_json, every=every, ascii_only=ascii_only)
+        _show(decoded, as_json=as_json, every=every, each_rank=transport, ascii_only=ascii_only)
 
     directories = directories_of(playbooks)
     from stethoscope.clock import SystemClock
@@ -144,7 +146,7 @@ class _Progress:
             click.echo("\r\x1b[K", err=True, nl=False)
 
 
-def _show(decoded: Decoded, *, as_json: bool, every: bool, ascii_only: bool) -> None:
+def _show(decoded: Decoded, *, as_json: bool, every: bool, each_rank: bool, ascii_only: bool) -> None:
     if as_json:
         import msgspec
 
@@ -156,7 +158,9 @@ def _show(decoded: Decoded, *, as_json: bool, every: bool, ascii_only: bool) -> 
     from stethoscope.ui.present.decoded import answer_rows
 
     print_rows(
-        lambda glyphs, cells, is_terminal: answer_rows(decoded, glyphs, cells, every=every, is_cut=is_terminal),
+        lambda glyphs, cells, is_terminal: answer_rows(
+            decoded, glyphs, cells, every=every, is_cut=is_terminal, each_rank=each_rank
+        ),
         ascii_only=ascii_only,
     )
 

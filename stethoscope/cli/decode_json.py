@@ -21,6 +21,7 @@ def decoded_json(decoded: Decoded) -> dict[str, Any]:
         "schema": "stethoscope.decode/1",
         "verdict": verdict_json(decoded.verdict),
         "alternatives": [verdict_json(verdict) for verdict in decoded.alternatives],
+        "transport": transport_json(log),
         "events": [event_json(event, log, meanings) for event in log.events],
         "files": [
             {
@@ -30,6 +31,29 @@ def decoded_json(decoded: Decoded) -> dict[str, Any]:
             for file in log.files
         ],
         "stats": {"lines": log.lines, "bytes": log.bytes, "matched": log.matched, "seconds": round(log.seconds, 3)},
+    }  # fmt: skip
+
+
+def transport_json(log: Log) -> dict[str, Any] | None:
+    """Return which transport NCCL chose, or None when no line of the log is about it."""
+    from stethoscope.analysis.transport import transport_of
+
+    transport = transport_of(log)
+    if transport is None:
+        return None
+    return {
+        "lines": list(transport.lines),
+        "warnings": list(transport.warnings),
+        "channels": list(transport.channels),
+        "nvls": transport.nvls,
+        "ranks": [
+            {
+                "rank": rank.rank, "host": rank.host, "network": rank.network or None, "adapters": list(rank.adapters),
+                "sends_with": sorted(rank.nics), "sockets": list(rank.sockets),
+                "first_contact": rank.rendezvous or None, "connections": dict(rank.hops),
+            }
+            for rank in transport.ranks
+        ],
     }  # fmt: skip
 
 

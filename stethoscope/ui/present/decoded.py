@@ -9,6 +9,7 @@ from stethoscope.model.finding import Severity
 from stethoscope.ui.present.decoded_events import SEVERITY_LEVELS, also_rows, evidence_rows, places_of, ranks_text
 from stethoscope.ui.present.decoded_read import read_rows
 from stethoscope.ui.present.spans import Row, Span, Tone, level_tone, row_width, spread
+from stethoscope.ui.present.transport import transport_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,15 +27,25 @@ _TOLD = 60
 """A fact that holds so much of its line says nothing more than the line, which stands below."""
 
 
-def answer_rows(decoded: Decoded, glyphs: Glyphs, width: int, *, every: bool = False, is_cut: bool = True) -> list[Row]:
+def answer_rows(
+    decoded: Decoded,
+    glyphs: Glyphs,
+    width: int,
+    *,
+    every: bool = False,
+    is_cut: bool = True,
+    each_rank: bool = False,
+) -> list[Row]:
     """Return the whole answer for a terminal of `width` cells, one row a line.
 
-    `every` shows each event instead of each kind; without `is_cut` lines of the log stand in full.
+    `every` shows each event instead of each kind; without `is_cut` lines of the log stand in full; `each_rank` shows
+    the transport of every rank.
     """
     blocks = [
         list(_verdict(decoded.verdict, glyphs, width)),
         list(_reasons(decoded, glyphs, width)),
         evidence_rows(decoded, glyphs, width, every=every, is_cut=is_cut),
+        transport_rows(decoded.log, glyphs, width, each=each_rank),
         [] if every else also_rows(decoded, glyphs, width),
         read_rows(decoded, glyphs, width),
     ]
