@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 POLL_S = 2.0
 RETRY_S = 5.0
-JUDGE_S = 1.0
-"""The least time between two judgements of one log."""
 MOST_OPEN = 8
 KERNEL_LINES = 100_000
 """After so many kernel lines of the fleet, those that are no longer kept are forgotten."""
@@ -285,7 +283,6 @@ class LogBook:
         """Read a file on the first of `nodes` that has it, and what is added to it as long as somebody looks."""
         await asyncio.to_thread(self.learn)
         scanner = Scanner(self.signatures, now=self._clock.wall())
-        judged_mono = 0.0
         file = NodeFile(self._source, scanner, nodes, path)
         while True:
             if self._clock.monotonic() - log.watched_mono > 2 * POLL_S:
@@ -301,10 +298,9 @@ class LogBook:
                 lines, log.kernel_lines = log.kernel_lines, []
                 await asyncio.to_thread(_feed_kernel, scanner, lines)
                 file.is_new = True
-            now = self._clock.monotonic()
             log.node = file.node
-            if file.is_new and now - judged_mono >= JUDGE_S:
-                file.is_new, judged_mono = False, now
+            if file.is_new:
+                file.is_new = False
                 log.decoded = await asyncio.to_thread(self._judged, scanner)
                 log.version += 1
             log.say(f"following, {file.words}")

@@ -22,7 +22,7 @@ from stethoscope.ui.keys import EVERYWHERE
 from stethoscope.ui.look import Look
 from stethoscope.ui.paint import Difference, Picture
 from stethoscope.ui.present.spans import ASCII, UNICODE
-from stethoscope.ui.replaying import ReplayActions
+from stethoscope.ui.reading import LogActions
 from stethoscope.ui.screens.fleet import FleetScreen
 from stethoscope.ui.theme import NAMES, PALETTES, textual_theme
 from stethoscope.ui.typed import Typed
@@ -54,7 +54,7 @@ _LAST_S = 10.0
 _PLAIN = Look()
 
 
-class StethoscopeApp(ReplayActions):
+class StethoscopeApp(LogActions):
     """The console on one session."""
 
     CSS_PATH = "stethoscope.tcss"
@@ -189,6 +189,7 @@ class StethoscopeApp(ReplayActions):
 
     async def close(self) -> None:
         """End the session and wait until what it started has ended."""
+        await self.close_logs()
         work = self._work
         if work is not None and not work.done():
             work.cancel()

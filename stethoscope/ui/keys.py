@@ -19,7 +19,8 @@ class Key(NamedTuple):
     """Words for the footer."""
     help: str
     where: tuple[str, ...]
-    """Screens on which it works: fleet, node, preview and result of a probe, or everywhere."""
+    """Screens on which it works: fleet, node, heat, drift, preview and result of a probe, logs, what is explained, or
+    everywhere."""
     footer: bool = False
     palette: bool = True
     replay: bool = False
@@ -46,8 +47,7 @@ KEYS: tuple[Key, ...] = (
         "Show only nodes that fit: a part of a name, or conditions such as temp>85 & host~gpu-0 | state=lost.",
         ("fleet",), footer=True),
     Key("density.next", ("d",), "next_density", "density: next", "density",
-        "Give a GPU more room or less: a number, one cell, half a cell with two nodes on a line.", ("fleet",),
-        footer=True),
+        "Give a GPU more room or less: a number, one cell, half a cell with two nodes on a line.", ("fleet",)),
     Key("zoom.in", ("z",), "zoom(1)", "zoom: closer", "closer",
         "Look closer at the map of half blocks: groups, nodes, GPUs, names.", ("fleet",)),
     Key("zoom.out", ("Z",), "zoom(-1)", "zoom: farther", "farther",
@@ -118,6 +118,38 @@ KEYS: tuple[Key, ...] = (
         "Open the node that the line is about; of several, ask which.", ("drift",), footer=True),
     Key("drift.move", ("up", "down", "pageup", "pagedown"), "", "drift: move", "move",
         "Move between the lines; h j k l do the same.", ("drift",), palette=False),
+    Key("logs.open", ("L",), "open_logs", "logs: open", "logs",
+        "Decode logs: kernels of the fleet live, a node's, a job's output, files here, pasted text.",
+        ("fleet",), footer=True),
+    Key("logs.of_node", ("L",), "open_logs", "logs: of this node", "logs",
+        "Decode a log of this node: its kernel's, back to a time, or a file by its path.", ("node",)),
+    Key("logs.explain", ("enter",), "explain", "logs: explain this line", "explain",
+        "Say what the line under the cursor means and what to check.", ("logs",), footer=True),
+    Key("logs.node", ("N",), "open_node", "logs: open the node", "node",
+        "Open the node that the line under the cursor is about.", ("logs",), footer=True),
+    Key("logs.choose", ("o",), "choose_log", "logs: open another", "open",
+        "Choose the log: the fleet's kernels, a node's, a job's output, a path on a node, a file here, pasted text.",
+        ("logs",), footer=True),
+    Key("logs.every", ("a",), "toggle_every", "logs: every event", "all",
+        "Show every event, also those that mean no harm, or only what went wrong.", ("logs",)),
+    Key("logs.signatures", ("S",), "browse", "logs: browse what is known", "signatures",
+        "Choose one of all known kinds of line and read what it means.", ("logs",)),
+    Key("logs.copy", ("y",), "copy_log", "logs: copy the answer", "copy",
+        "Copy the answer and the time line, through the terminal.", ("logs",)),
+    Key("logs.save", ("w",), "save_log", "logs: save the answer", "save",
+        "Write the answer and the time line into a file.", ("logs",)),
+    Key("logs.move", ("up", "down", "pageup", "pagedown"), "", "logs: move", "move",
+        "Move between the lines; h j k l do the same.", ("logs",), palette=False),
+    Key("logs.first", ("home", "g"), "cursor_first", "logs: to the first line", "first",
+        "Go to the first line.", ("logs",), palette=False),
+    Key("logs.last", ("end", "G"), "cursor_last", "logs: to the last line", "last",
+        "Go to the last line.", ("logs",), palette=False),
+    Key("explained.node", ("enter",), "open_node", "explanation: open the node", "node",
+        "Open the node that the explained line was about.", ("explained",), footer=True),
+    Key("explained.copy", ("y",), "copy_explained", "explanation: copy", "copy",
+        "Copy the explanation, through the terminal.", ("explained",), footer=True),
+    Key("explained.save", ("w",), "save_explained", "explanation: save", "save",
+        "Write the explanation into a file.", ("explained",), footer=True),
     Key("heat.open", ("H",), "open_heat", "heat: over time", "over time",
         "Show the metric of every node over the last minutes.", ("fleet",)),
     Key("heat.node", ("enter",), "open_node", "heat: open the node", "node",
@@ -138,7 +170,7 @@ KEYS: tuple[Key, ...] = (
     Key("cursor.last", ("end", "G"), "cursor_last", "cursor: to the last row", "last",
         "Go to the last row.", ("fleet",)),
     Key("view.scroll", ("up", "down", "pageup", "pagedown"), "", "view: scroll", "scroll",
-        "Scroll; h j k l do the same.", ("preview", "result"), palette=False),
+        "Scroll; h j k l do the same.", ("preview", "result", "explained"), palette=False),
     Key("value.move", ("up", "down", "left", "right"), "", "value: move", "move",
         "Move between values and sections; h j k l do the same, page up and page down by pages.",
         ("node",), palette=False),
@@ -198,7 +230,7 @@ def keys_of(screen: str, *, replay: bool = False) -> list[Key]:
 def footer_of(screen: str, *, replay: bool = False) -> list[tuple[str, str]]:
     """Return the keys that matter on a screen, each with its word; going back comes first where there is a way back,
     and in a replay moving in time comes before the choice of what is shown."""
-    left_out = ("metric.choose", "filter.edit", "density.next", "node.shell", "probe.choose") if replay else ()
+    left_out = ("metric.choose", "filter.edit", "logs.open", "node.shell", "probe.choose") if replay else ()
     shown_keys = [
         key
         for key in keys_of(screen, replay=replay)

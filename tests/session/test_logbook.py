@@ -64,7 +64,6 @@ class Jobs:
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logbook, "POLL_S", 0.05)
     monkeypatch.setattr(logbook, "RETRY_S", 0.05)
-    monkeypatch.setattr(logbook, "JUDGE_S", 0.0)
 
 
 def book_on(source: object = None, scheduler: object = None) -> LogBook:

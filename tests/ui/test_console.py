@@ -68,8 +68,8 @@ async def test_the_fleet_is_shown_worst_first() -> None:
             "metric",
             "/",
             "filter",
-            "d",
-            "density",
+            "L",
+            "logs",
             "?",
             "keys",
         ]
@@ -298,7 +298,7 @@ async def test_ascii_draws_nothing_else() -> None:
 
 
 def test_keys_have_one_meaning_on_each_screen() -> None:
-    for screen in ("fleet", "node", "drift"):
+    for screen in ("fleet", "node", "drift", "heat", "logs", "explained", "preview", "result"):
         names = [name for key in keys_of(screen) for name in key.keys if key.action]
         assert len(names) == len(set(names))
         assert len(footer_of(screen)) <= 5
@@ -312,3 +312,14 @@ def test_help_fits(cells: int) -> None:
 
 def test_the_documentation_of_keys_is_current() -> None:
     assert (ROOT / "docs" / "keys.md").read_text() == markdown(), "python -m stethoscope.ui.keys > docs/keys.md"
+
+
+async def test_help_begins_with_the_keys_of_the_screen_that_was_in_front() -> None:
+    async with app_on(troubled()).run_test(size=(100, 30)) as pilot:
+        app = await ready(pilot)
+        for keys, first in (((), "on the fleet"), (("D",), "in the drift table"), (("L",), "on the logs")):
+            await pilot.press(*keys, "?")
+            await pilot.pause(0.1)
+            assert visible(app)[2].strip() == first
+            await pilot.press("escape", *(["escape"] if keys else []))
+            await pilot.pause(0.1)

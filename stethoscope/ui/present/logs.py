@@ -12,7 +12,7 @@ from stethoscope.ui.present.decoded import culprits_text, verdict_rows
 from stethoscope.ui.present.decoded_events import SEVERITY_LEVELS, Kind, kinds_of, ranks_text
 from stethoscope.ui.present.decoded_read import read_rows
 from stethoscope.ui.present.replay import replay_marks
-from stethoscope.ui.present.spans import Glyphs, Row, Span, Tone, cut, level_tone, pad, row_width, spread, width
+from stethoscope.ui.present.spans import Glyphs, Row, Span, Tone, cut, fit, level_tone, pad, row_width, spread, width
 
 if TYPE_CHECKING:
     from stethoscope.model.fleet import FleetSnapshot
@@ -27,6 +27,7 @@ _MOST_INCIDENTS = 40
 _MOST_EVENTS = 5_000
 """More lines than this nobody scrolls through; the newest of them are shown."""
 _PLACE_WIDE, _PLACE = 26, 16
+_LEAST_TITLE = 16
 
 
 class LogRow(NamedTuple):
@@ -115,22 +116,31 @@ def log_title(
     """Return the top line: which log it is, how it stands, and the time."""
     lead = " stethoscope  " if cells >= _WIDE else " "
     state = f"{log.state}: {log.trouble}" if log.trouble else log.state
-    left: Row = (
+    before: Row = (
         Span(lead, Tone.QUIET),
         Span(f"{fleet}  logs" if cells >= _WIDE else "logs", Tone.TITLE),
         Span("  "),
-        Span(log.title),
-        Span(f" {glyphs.dot} {state}", Tone.WARNING if log.trouble else Tone.QUIET),
     )
+    after: Row = (Span(f" {glyphs.dot} {state}", Tone.WARNING if log.trouble else Tone.QUIET),)
     if log.of_fleet and snapshot is not None and (unread := unreadable(snapshot)):
-        left = (*left, Span(f" {glyphs.dot} unreadable on {unread}", Tone.WARNING))
+        after = (*after, Span(f" {glyphs.dot} unreadable on {unread}", Tone.WARNING))
     marks = replay_marks(replay, wall) if replay is not None else ((Span(f"{hms(wall)} UTC ", Tone.QUIET),),) * 2
     for mark in marks:
-        if row_width((*left, *mark)) + 2 <= cells:
-            return spread(left, mark, cells)
-    room = cells - row_width(marks[1]) - 2
-    text = cut("".join(span.text for span in left), room, glyphs.ellipsis)
-    return spread((Span(text, Tone.TITLE),), marks[1], cells)
+        if row_width((*before, Span(log.title), *after, *mark)) + 2 <= cells:
+            return spread((*before, Span(log.title), *after), mark, cells)
+    # How it stands matters more than the whole name, of which the end says most.
+    room = cells - row_width((*before, *after, *marks[1])) - 2
+    left = fit((*before, Span(_end(log.title, max(_LEAST_TITLE, room), glyphs)), *after), cells, glyphs.ellipsis)
+    return spread(left, marks[1], cells)
+
+
+def _end(text: str, cells: int, glyphs: Glyphs) -> str:
+    """Return `text`, cut at its start to at most `cells`."""
+    if width(text) <= cells:
+        return text
+    while width(text) > cells - 1:
+        text = text[1:]
+    return glyphs.ellipsis + text
 
 
 def unreadable(snapshot: FleetSnapshot) -> str:

@@ -300,6 +300,10 @@ class FleetScreen(FleetFilter):
         """Show which nodes differ in versions and settings."""
         self._owner.open_drift()
 
+    def action_open_logs(self) -> None:
+        """Decode the kernel logs of the fleet, and others."""
+        self._owner.open_logs()
+
     def action_open_heat(self) -> None:
         """Show the metric of every node over the last minutes."""
         self._owner.open_heat()

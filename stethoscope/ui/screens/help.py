@@ -33,8 +33,9 @@ _SIGNS: tuple[tuple[Level, str, str], ...] = (
 )
 
 
-def help_rows(glyphs: Glyphs, cells: int, *, replay: bool = False) -> list[Row]:
-    """Return the text of the help screen, wrapped to `cells`; with the keys of a replay in one."""
+def help_rows(glyphs: Glyphs, cells: int, *, replay: bool = False, here: str = "fleet") -> list[Row]:
+    """Return the text of the help screen, wrapped to `cells`: the keys of the screen `here` first; with those
+    of a replay in one."""
     rows: list[Row] = [(Span(" Keys", Tone.STRONG),)]
     parts = [
         ("fleet", "on the fleet"),
@@ -43,8 +44,11 @@ def help_rows(glyphs: Glyphs, cells: int, *, replay: bool = False) -> list[Row]:
         ("heat", "in the heat over time"),
         ("preview", "before a probe is run"),
         ("result", "with what a probe said"),
+        ("logs", "on the logs"),
+        ("explained", "on an explanation"),
         ("everywhere", "everywhere"),
     ]
+    parts.sort(key=lambda part: part[0] != here)
     if replay:
         parts.insert(0, ("replay", "in this replay"))
     for where, title in parts:
@@ -84,9 +88,10 @@ class HelpScreen(Screen[None]):
     AUTO_FOCUS = "RowsView"
 
     def __init__(self, console: StethoscopeApp) -> None:
-        """Belong to `console`."""
+        """Belong to `console`; the keys of the screen that was in front come first."""
         super().__init__()
         self._owner = console
+        self._here = "fleet" if console.screen is console.fleet_screen else getattr(console.screen, "part", "node")
 
     def compose(self) -> ComposeResult:
         """Lay out the text and the way back."""
@@ -104,6 +109,7 @@ class HelpScreen(Screen[None]):
 
     def _draw(self) -> None:
         cells, glyphs = self.size.width or 80, self._owner.glyphs
-        self.query_one(RowsView).show(help_rows(glyphs, cells, replay=self._owner.replay is not None))
+        rows = help_rows(glyphs, cells, replay=self._owner.replay is not None, here=self._here)
+        self.query_one(RowsView).show(rows)
         self.query_one("#rule-bottom", Lines).show([rule(cells, glyphs)])
         self.query_one("#keys", Lines).show([footer([("escape", "back"), ("up down", "scroll")], cells)])

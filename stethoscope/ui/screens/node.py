@@ -292,6 +292,10 @@ class NodeScreen(Screen[None]):
         if self._view is not None:
             save(self._owner, node_text(self._view), self._node_name, self._view.wall)
 
+    def action_open_logs(self) -> None:
+        """Choose one of this node's logs and decode it."""
+        self._owner.open_logs(self._node_name)
+
     def action_choose_probe(self) -> None:
         """Choose a probe to run on this node, or on the device under the cursor."""
         from stethoscope.ui.screens.probe import offer

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.screen import Screen
-
 from stethoscope.clock import duration
 from stethoscope.errors import StethoscopeError
 from stethoscope.ui.bindings import bindings_of
 from stethoscope.ui.keys import footer_of
 from stethoscope.ui.outside import copy, save
-from stethoscope.ui.present.frame import footer, rule
 from stethoscope.ui.present.probe import cost, preview_rows, result_rows, summary_rows
-from stethoscope.ui.present.spans import Row, Span, Tone, fit, plain, spread
-from stethoscope.ui.widgets.rows import Lines, RowsView
+from stethoscope.ui.present.spans import Row, Span, Tone, spread
+from stethoscope.ui.screens.pages import RowsScreen, as_text
+from stethoscope.ui.widgets.rows import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from textual import events
-    from textual.app import ComposeResult
     from textual.binding import BindingType
 
     from stethoscope.model.fleet import FleetSnapshot
@@ -122,68 +118,7 @@ def _fits(runs: OnDemandRuns, probe: OnDemand, place: str) -> bool:
         return False
 
 
-def as_text(rows: Sequence[Row]) -> str:
-    """Return rows as they are copied and saved."""
-    return "\n".join(plain(row).rstrip() for row in rows) + "\n"
-
-
-class _RowsScreen(Screen[None]):
-    """A title, rows that scroll, and the keys."""
-
-    AUTO_FOCUS = "RowsView"
-    part = ""
-    """The screen's name in the registry of keys."""
-
-    def __init__(self, console: StethoscopeApp) -> None:
-        super().__init__()
-        self._owner = console
-
-    def compose(self) -> ComposeResult:
-        yield Lines(id="top")
-        yield Lines(id="rule-top")
-        yield RowsView(id="values")
-        yield Lines(id="rule-bottom")
-        yield Lines(id="keys")
-
-    def on_mount(self) -> None:
-        self._draw()
-
-    def on_resize(self, event: events.Resize) -> None:
-        self._draw()
-
-    def title_row(self, cells: int) -> Row:
-        raise NotImplementedError
-
-    def rows(self, cells: int) -> Sequence[Row]:
-        raise NotImplementedError
-
-    def _draw(self) -> None:
-        cells, glyphs = self.size.width or 80, self._owner.glyphs
-        view = self.query_one(RowsView)
-        self.query_one("#top", Lines).show([self.title_row(cells)])
-        for name in ("rule-top", "rule-bottom"):
-            self.query_one(f"#{name}", Lines).show([rule(cells, glyphs)])
-        self.query_one("#keys", Lines).show([footer(self.footer_keys(), cells)])
-        wide = view.cells or cells
-        view.show([fit(row, wide, glyphs.ellipsis) for row in self.rows(wide)])
-
-    def footer_keys(self) -> list[tuple[str, str]]:
-        """Return the keys of the footer, each with its word."""
-        return footer_of(self.part)
-
-    def action_move(self, rows: int, _columns: int) -> None:
-        view = self.query_one(RowsView)
-        view.scroll_to(y=view.scroll_offset.y + rows, animate=False, immediate=True)
-
-    def action_page(self, pages: int) -> None:
-        self.action_move(pages * max(1, self.query_one(RowsView).size.height - 1), 0)
-
-    def text(self) -> str:
-        """Return everything that is shown, as text."""
-        return as_text(self.rows(10_000))
-
-
-class ProbePreviewScreen(_RowsScreen):
+class ProbePreviewScreen(RowsScreen):
     """What would be run, where, and what forbids it; enter runs it."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("preview", moves=True)
@@ -253,7 +188,7 @@ class ProbePreviewScreen(_RowsScreen):
         self._owner.switch_screen(ProbeResultScreen(self._owner, [], batch))
 
 
-class ProbeResultScreen(_RowsScreen):
+class ProbeResultScreen(RowsScreen):
     """What came back, or how far it is; leaving does not end what runs."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("result", moves=True)

@@ -1,0 +1,220 @@
+"""Which log to look at: the fleet's kernels, one that is open, a file here, a path or a kernel log on a node, a job's
+output, or pasted text."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding
+from textual.screen import ModalScreen
+
+from stethoscope.clock import duration
+from stethoscope.ui.present.frame import footer, rule
+from stethoscope.ui.present.spans import Span, Tone
+from stethoscope.ui.screens.ask import AskScreen
+from stethoscope.ui.widgets.rows import Lines, RowsView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual import events
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from stethoscope.model.fleet import FleetSnapshot
+    from stethoscope.session.logbook import LogBook, OpenLog
+    from stethoscope.ui.app import StethoscopeApp
+
+_SPANS = (("the last hour", 3600.0), ("the last 24 hours", 86_400.0), ("the last 7 days", 604_800.0))
+_MOST_PASTED = 64 * 1024 * 1024
+
+
+def take_paste(book: LogBook, text: str) -> OpenLog:
+    """Open what was pasted."""
+    return book.paste(text[:_MOST_PASTED].replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def ask_which(
+    console: StethoscopeApp,
+    book: LogBook,
+    snapshot: FleetSnapshot | None,
+    show: Callable[[OpenLog], object],
+    node: str = "",
+) -> None:
+    """Let a person choose a log and give it to `show`; with `node` those of that node come first."""
+    offered: dict[str, tuple[str, str, Callable[[], object]]] = {}
+
+    def offer(id_: str, title: str, words: str, action: Callable[[], object]) -> None:
+        offered[id_] = (title, words, action)
+
+    refused = book.why_not_on_nodes
+
+    def of_node(name: str) -> None:
+        ask_span(console, book, name, show)
+
+    if node:
+        offer("kernel", f"kernel log of {node}", refused or "read from the node, back to a time", lambda: of_node(node))
+        offer(
+            "path",
+            f"a file on {node}",
+            refused or "named by its path, and followed",
+            lambda: ask_path(console, book, node, show),
+        )
+    offer("fleet", "kernel logs of the fleet", "live, all nodes in one time line", lambda: show(book.fleet))
+    for number, log in enumerate(book.opened):
+        offer(f"open {number}", log.title, log.trouble or log.state, partial(show, log))
+    offer("paste", "paste text", "from another window", lambda: ask_paste(console, book, show))
+    offer("file", "a file here", "plain, gzip, zstd, xz; a directory; a pattern", lambda: ask_file(console, book, show))
+    jobs = snapshot.jobs if snapshot is not None else ()
+    for job in jobs:
+        words = refused or f"what the job prints, {len(job.nodes):,} nodes, {job.state}"
+        offer(
+            f"job {job.id}",
+            f"job {job.id} {job.name}".rstrip(),
+            words,
+            partial(_job, book, job.id, snapshot, show),
+        )
+    if not node and snapshot is not None:
+        offer(
+            "kernel",
+            "kernel log of a node",
+            refused or "read from the node, back to a time",
+            lambda: ask_node(console, snapshot, of_node),
+        )
+        offer(
+            "path",
+            "a file on a node",
+            refused or "named by its path, and followed",
+            lambda: ask_node(console, snapshot, lambda name: ask_path(console, book, name, show)),
+        )
+
+    def take(chosen: str) -> None:
+        if refused and chosen.split(" ")[0] in ("kernel", "path", "job"):
+            console.tell(refused)
+        else:
+            offered[chosen][2]()
+
+    console.choose("log", [(title, words, id_) for id_, (title, words, _) in offered.items()], take)
+
+
+def _job(book: LogBook, job: str, snapshot: FleetSnapshot | None, show: Callable[[OpenLog], object]) -> None:
+    if snapshot is not None:
+        show(book.open_job(job, snapshot))
+
+
+def ask_node(console: StethoscopeApp, snapshot: FleetSnapshot, then: Callable[[str], None]) -> None:
+    """Let a person choose a node."""
+    console.choose("node", [(node.name, node.link.state.value, node.name) for node in snapshot.nodes], then)
+
+
+def ask_span(console: StethoscopeApp, book: LogBook, node: str, show: Callable[[OpenLog], object]) -> None:
+    """Let a person choose from when on the kernel log of `node` is read."""
+    choices = [(title, f"{duration(span)} back from now", str(span)) for title, span in _SPANS]
+
+    def take(span: str) -> None:
+        show(book.open_kernel(node, console.clock.wall() - float(span)))
+
+    console.choose(f"kernel log of {node}", choices, take)
+
+
+def ask_path(console: StethoscopeApp, book: LogBook, node: str, show: Callable[[OpenLog], object]) -> None:
+    """Ask for the path of a file on `node`."""
+
+    def take(path: str | None) -> None:
+        if path:
+            show(book.open_path(node, path))
+
+    console.push_screen(AskScreen(console, f"path on {node}, from /"), take)
+
+
+def ask_file(console: StethoscopeApp, book: LogBook, show: Callable[[OpenLog], object]) -> None:
+    """Ask for files of this machine."""
+    import os.path
+
+    def take(words: str | None) -> None:
+        if words:
+            show(book.open_files([os.path.expanduser(words)]))
+
+    console.push_screen(AskScreen(console, "a file, a directory or a pattern on this machine"), take)
+
+
+def ask_paste(console: StethoscopeApp, book: LogBook, show: Callable[[OpenLog], object]) -> None:
+    """Wait for pasted text."""
+
+    def take(text: str | None) -> None:
+        if text:
+            show(take_paste(book, text))
+
+    console.push_screen(PasteScreen(console), take)
+
+
+class PasteScreen(ModalScreen[str | None]):
+    """Takes what a terminal pastes; where it sends that as if it were typed, ctrl+d ends it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", show=False, priority=True),
+        Binding("ctrl+d", "take", show=False, priority=True),
+    ]
+    AUTO_FOCUS = ""
+
+    def __init__(self, console: StethoscopeApp) -> None:
+        """Hold nothing yet."""
+        super().__init__()
+        self._owner = console
+        self._typed: list[str] = []
+
+    def compose(self) -> ComposeResult:
+        """Lay out what was taken, and the keys."""
+        yield Lines(id="top")
+        yield Lines(id="rule-top")
+        yield RowsView(id="pasted")
+        yield Lines(id="rule-bottom")
+        yield Lines(id="keys")
+
+    def on_mount(self) -> None:
+        """Say what to do."""
+        self.query_one(RowsView).can_focus = False
+        self._draw()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Fit the new size."""
+        self._draw()
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Take all of it, and decode it."""
+        event.stop()
+        self.dismiss("".join(self._typed) + event.text)
+
+    def on_key(self, event: events.Key) -> None:
+        """Take what comes as typing."""
+        if event.key in ("enter", "ctrl+j"):
+            self._typed.append("\n")
+        elif event.key == "tab":
+            self._typed.append("\t")
+        elif event.key == "backspace":
+            del self._typed[-1:]
+        elif event.character is not None and event.is_printable:
+            self._typed.append(event.character)
+        else:
+            return
+        event.stop()
+        self._draw()
+
+    def action_take(self) -> None:
+        """Decode what was typed."""
+        self.dismiss("".join(self._typed) or None)
+
+    def action_leave(self) -> None:
+        """Take nothing."""
+        self.dismiss(None)
+
+    def _draw(self) -> None:
+        cells, glyphs = self.size.width or 80, self._owner.glyphs
+        text = "".join(self._typed)
+        self.query_one("#top", Lines).show([(Span(" Paste the log now", Tone.TITLE),)])
+        for name in ("rule-top", "rule-bottom"):
+            self.query_one(f"#{name}", Lines).show([rule(cells, glyphs)])
+        lines = text.split("\n")[-max(1, self.size.height - 4) :] if text else []
+        self.query_one(RowsView).show([(Span(f" {line}"),) for line in lines])
+        self.query_one("#keys", Lines).show([footer([("ctrl+d", "decode what was typed"), ("escape", "back")], cells)])
