@@ -52,7 +52,7 @@ there reads back so far."""
 STANDING_AT = struct.Struct("<dd")
 """Wall and monotonic seconds before a line that stands."""
 _LATEST = 1e11
-_LEVEL = 3
+_LEVEL = 1
 _PREAMBLE = struct.Struct("<8sHH4x")
 _HEAD = struct.Struct("<8sBBxxIIIddddII")
 _RECORD = struct.Struct("<BIIdd")
