@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -157,8 +158,10 @@ def detail_rows(
         return [(), ()]
     if row.event is None:
         checks = row.verdict.next_checks if row.verdict is not None else ()
-        words = f" check: {'; '.join(checks)}" if checks else ""
-        return [(Span(cut(words, cells, glyphs.ellipsis)),), ()]
+        text = f"check: {'; '.join(checks)}" if checks else ""
+        first, *rest = textwrap.wrap(text, cells - 2, break_on_hyphens=False) or [""]
+        second = cut(" ".join(rest), cells - 2, glyphs.ellipsis)
+        return [(Span(f" {first}"),), (Span(f" {second}"),)]
     event = row.event
     meaning = meaning_of(event.signature, decoded, codes)
     file = decoded.log.files[event.file].name if event.file < len(decoded.log.files) else ""

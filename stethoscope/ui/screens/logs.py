@@ -58,7 +58,7 @@ class LogsScreen(Screen[None]):
         yield Lines(id="rule-top")
         yield RowsView(id="log")
         yield Lines(id="rule-bottom")
-        yield Lines(id="detail", rows=[(), ()])
+        yield Lines(id="detail", rows=())
         yield Lines(id="keys")
 
     def on_mount(self) -> None:
