@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from stethoscope.analysis.decode_lines import Hit, all_lines, is_in_parts, windows
@@ -21,6 +22,9 @@ _LONGEST_LINE = 4 * 1024 * 1024
 _OVERLAP = 256
 _ABOVE = 4096
 """How far above a line that says neither its time nor its writer the lines that do are looked for, in bytes."""
+_NEXT_TO = 4
+_CLOCK = re.compile(rb"\d\d:\d\d:\d\d|^\[ *\d+\.\d{6}\]|,\d+,-;")
+_CLOCK_AT = 100
 
 
 class FileScan:
@@ -46,9 +50,14 @@ class FileScan:
         self.taken += len(block)
         if self.taken > LOOK_AT_ALL:
             self.is_small = False
-        data = self._rest + block if self._rest else block
-        cut = max(data.rfind(b"\n"), data.rfind(b"\r", 0, -1)) + 1
+        cut = _whole(block)
         if cut:
+            # One copy of the block, not two: a large log is little more than copying.
+            self._scan(b"".join((self._rest, memoryview(block)[:cut])))
+            self._rest, self._overlap = block[cut:], 0
+            return
+        data = self._rest + block
+        if cut := _whole(data):
             self._scan(data[:cut])
             self._rest, self._overlap = data[cut:], 0
         elif len(data) > _LONGEST_LINE:
@@ -129,8 +138,17 @@ class FileScan:
                     self._scanner.match(self, line.number, peeled._replace(text=text), line.anchors)
 
     def _with_above(self, line: Hit, data: bytes) -> Peeled:
-        """Peel the lines above first: they may say what this one does not."""
+        """Peel first what is above: the last line with a clock in it, which says when, and those next to this one, of
+        which it may be a part."""
         start = max(data.rfind(b"\n", 0, max(0, line.start - _ABOVE)) + 1, self._peeled_to)
-        for raw in data[start : line.start].splitlines():
+        above = data[start : line.start].split(b"\n")
+        stamped = next((n for n in range(len(above) - 1, -1, -1) if _CLOCK.search(above[n], 0, _CLOCK_AT)), 0)
+        for raw in (*above[stamped : stamped + 1], *above[max(stamped + 1, len(above) - _NEXT_TO) :]):
             self.state.peel(raw)
         return self.state.peel(line.raw)
+
+
+def _whole(data: bytes) -> int:
+    """Return how much of `data` is whole lines; a `\r` at its very end may be half of an end of line."""
+    line = data.rfind(b"\n") + 1
+    return max(line, data.rfind(b"\r", line, -1) + 1)
