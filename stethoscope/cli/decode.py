@@ -29,6 +29,9 @@ _TIME_HELP = "02:14 (the last one), 2026-03-14T02:14:07Z, or 2h before the newes
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is added; a new answer when the verdict changes.")
 @click.option("--since", metavar="TIME", help=f"Judge only what is from then on: {_TIME_HELP}")
 @click.option("--until", metavar="TIME", help="Judge only what is up to then.")
+@click.option(
+    "--stacks", is_flag=True, help="Read stacks of many ranks (py-spy dump): who is where. [found by content]"
+)
 @click.option("--transport", is_flag=True, help="Show the transport of every rank, as NCCL's INFO lines tell it.")
 @click.option(
     "--flight-recorder", metavar="DIR", help="Read PyTorch's NCCL flight recorder dumps of all ranks instead."
@@ -44,6 +47,7 @@ def command(
     follow: bool,
     since: str | None,
     until: str | None,
+    stacks: bool,
     transport: bool,
     flight_recorder: str | None,
     node: str | None,
@@ -62,6 +66,8 @@ def command(
     if not files and sys.stdin.isatty():
         raise UsageError("name a log, a directory or a pattern, or pipe one in: dmesg | stethoscope decode")
     names = list(files) or ["-"]
+    if stacks or (files and not follow and _are_stacks(files)):
+        return _stacks(names, directories_of(playbooks), as_json=as_json, every=every, ascii_only=ascii_only)
     zone = _zone(tz)
     wanted = _wanted(since, until, node, zone)
 
@@ -88,6 +94,20 @@ def command(
             progress.end()
     show(decoded)
     return exit_code(decoded.verdict)
+
+
+def _are_stacks(files: tuple[str, ...]) -> bool:
+    from stethoscope.session.stacks import are_stacks
+
+    return are_stacks(files)
+
+
+def _stacks(names: list[str], directories: list[Path], *, as_json: bool, every: bool, ascii_only: bool) -> int:
+    from stethoscope.cli.decode_stacks import show_stacks
+    from stethoscope.clock import SystemClock
+
+    options = {"as_json": as_json, "every": every, "ascii_only": ascii_only}
+    return exit_code(show_stacks(names, *directories, clock=SystemClock(), **options))
 
 
 def _flight(where: str, directories: list[Path], *, as_json: bool, every: bool, ascii_only: bool) -> int:

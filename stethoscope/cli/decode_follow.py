@@ -42,9 +42,11 @@ def follow_logs(
         for decoded in answers(followed, SystemClock(), time.sleep, news):
             if not is_first and not is_quiet:
                 click.echo("")
+            # First of all: who reads the answer may end it before the next line here.
+            status = exit_code(decoded.verdict)
             show(decoded)
+            is_first = False
             told |= {_kind(event) for event in decoded.log.events}
-            status, is_first = exit_code(decoded.verdict), False
             if sys.stderr.isatty() and not is_quiet:
                 click.echo("following; ctrl+c ends", err=True)
     except KeyboardInterrupt:

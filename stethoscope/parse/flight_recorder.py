@@ -24,6 +24,7 @@ LARGEST: Final = 512 * 1024 * 1024
 MOST_CALLS: Final = 200_000
 MOST_RANKS: Final = 1 << 20
 MOST_GROUPS: Final = 10_000
+MOST_DONE: Final = 64
 MOST_MEMBERS: Final = 4 * MOST_RANKS
 _MOST_TENSORS, _MOST_DIMENSIONS, _MOST_FRAMES = 64, 16, 256
 _BY_WORD = re.compile(r"rank[_-]?(\d{1,7})(?!\d)", re.IGNORECASE)
@@ -84,6 +85,7 @@ class Dump:
     """Name -> what it is for, and its ranks in their order; no ranks where the dump does not say."""
     standings: dict[str, Standing] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
+    """All that are pending and the last completed ones, in the order of the rank."""
 
 
 def rank_of_name(name: str) -> int | None:
@@ -126,9 +128,27 @@ def read_dump(data: bytes, name: str) -> Dump:
                 local[entry["pg_id"]] = call.group
             if call.group not in groups:
                 groups[call.group] = (_description(entry), ())
-    dump.calls.sort(key=lambda call: call.order)
+    dump.calls = _kept(dump.calls)
     _take_standings(dump, document.get("pg_status"), local)
     return dump
+
+
+def _kept(calls: list[Call]) -> list[Call]:
+    """Return the calls in their order: all that are pending, and of the completed ones the last of each group.
+
+    A thousand ranks with thousands of calls each would not fit in memory otherwise.
+    """
+    calls.sort(key=lambda call: call.order)
+    done: dict[str, int] = {}
+    kept = []
+    for call in reversed(calls):
+        if not call.is_pending:
+            done[call.group] = done.get(call.group, 0) + 1
+            if done[call.group] > MOST_DONE:
+                continue
+        kept.append(call)
+    kept.reverse()
+    return kept
 
 
 def _groups(config: Any) -> dict[str, tuple[str, tuple[int, ...]]]:
