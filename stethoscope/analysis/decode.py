@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from stethoscope.analysis.decode_codes import CODE_ANCHORS, find_code
 from stethoscope.analysis.decode_events import EventStore, in_order, place_of
 from stethoscope.analysis.decode_file import FileScan
-from stethoscope.analysis.decode_lines import Hit, hit_lines, is_typed, pieces
+from stethoscope.analysis.decode_lines import Hit, all_lines, hit_lines, is_typed, pieces
 from stethoscope.model.logs import Event, Log, LogFile, Origin, Seen
 from stethoscope.parse.logname import origin_of_name
 from stethoscope.parse.prefix import Peeled, PeelState
@@ -138,8 +138,8 @@ class Scanner:
         if not rough:
             return
         if len(rough) * _DENSE > len(data):
-            for line in hit_lines(data, [hit for hit in self.hits(data) if hit[2] > overlap], first):
-                if any(self._looked_for(line.anchors)):
+            for line in all_lines(data, [hit for hit in self.hits(data) if hit[2] > overlap], first):
+                if line.anchors and any(self._looked_for(line.anchors)):
                     yield line
             return
         for line in hit_lines(data, rough, first):

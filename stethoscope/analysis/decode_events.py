@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from stethoscope.model.logs import Event
@@ -40,9 +41,14 @@ def place_of(text: str, names: Names, fields: Mapping[str, object]) -> tuple[str
         if match:
             pci = slot_of(normal_pci(match["pci"])) or None
     device = None
-    if names.device and all(fields.get(name) not in (None, "") for name in _PLACE.findall(names.device)):
+    if names.device and all(fields.get(name) not in (None, "") for name in _named(names.device)):
         device = _PLACE.sub(lambda match: str(fields[match[1]]), names.device)
     return pci, device
+
+
+@cache
+def _named(device: str) -> tuple[str, ...]:
+    return tuple(_PLACE.findall(device))
 
 
 @dataclass(slots=True)

@@ -29,7 +29,6 @@ ANY = "*"
 Blame = Literal["reporter", "named", "peer", "nobody"]
 """Whom a line accuses: who prints it, whom its fields name, the other end that they name, or nobody."""
 
-_FIRST_OF_NUMBERS = frozenset("-0123456789")
 _READERS = ("stethoscope.specs.signature", "stethoscope.specs.signature_file")
 _HEX = frozenset({"busid", "src_dev", "dst_dev", "hash", "guid", "addr", "comm", "syndrome", "version"})
 """Groups that may look like whole numbers and are none."""
@@ -120,10 +119,13 @@ class Signature:
         """Return the named groups of `match` that took part, whole numbers as such."""
         found: dict[str, str | int] = {}
         for name, value in match.groupdict().items():
-            if value is not None:
-                # Letters are the most frequent first character, and then it is no number.
-                is_number = value[:1] in _FIRST_OF_NUMBERS and _is_number(name, value)
-                found[name] = int(value) if is_number else value.strip()
+            if value is None:
+                continue
+            # Most values are words: that is seen at once.
+            if value.isdecimal() or value[:1] == "-":
+                found[name] = int(value) if _is_number(name, value) else value
+            else:
+                found[name] = value.strip()
         return found
 
     def variant(self, fields: Mapping[str, object]) -> Signature:
