@@ -28,6 +28,7 @@ _CHECKPOINT: Final = (
     "save_checkpoint", "load_checkpoint", "torch/serialization.py", "/checkpoint/", "checkpointing.py",
     "dist_checkpointing", "safetensors",
 )  # fmt: skip
+_LOCKS: Final = ("wait", "acquire", "get", "join", "select", "poll")
 _DATA: Final = ("torch/utils/data/", "datasets/", "webdataset", "dataloader", "streaming/base")
 _LIBRARY: Final = (
     "threading.py", "queue.py", "selectors.py", "multiprocessing/", "concurrent/", "asyncio/", "socket.py", "ssl.py",
@@ -116,12 +117,8 @@ def place_in_words(frames: Sequence[Frame]) -> tuple[Kind, str]:
             return "gpu", f"waiting for the GPU ({function})"
     own = next((f for f in frames if not any(word in f.file for word in _LIBRARY)), None)
     inner = frames[0] if frames else None
-    if (
-        inner is not None
-        and inner.function in ("wait", "acquire", "get", "join", "select", "poll")
-        and own is not inner
-    ):
-        where = f", called by {own.function} ({_short(own)})" if own is not None else ""
+    if inner is not None and inner.function in _LOCKS and (own is not inner or inner.function == "acquire"):
+        where = f", called by {own.function} ({_short(own)})" if own is not None and own is not inner else ""
         return "lock", f"in {inner.function} ({_short(inner)}){where}"
     if own is None:
         return "code", f"in {inner.function} ({_short(inner)})" if inner is not None else "in no Python code"

@@ -34,8 +34,8 @@ def stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return directory
 
 
-def decode(*arguments: str, stdin: str = "") -> tuple[int, str]:
-    result = CliRunner().invoke(command, list(arguments), input=stdin, standalone_mode=False)
+def decode(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(command, list(arguments), standalone_mode=False)
     if result.exception is not None:
         raise result.exception
     return result.return_value, result.stdout
@@ -66,9 +66,10 @@ def test_the_json_holds_the_places(stacks: Path) -> None:
     assert [(place["ranks"][0], place["kind"]) for place in found["stacks"]] == [(9, "data"), (0, "collective")]
 
 
-def test_stacks_come_on_stdin_when_they_are_asked_for(stacks: Path) -> None:
+def test_stacks_of_many_ranks_may_be_mixed_in_one_file(stacks: Path, tmp_path: Path) -> None:
     lines = [f"{rank}: {line}" for rank in (8, 9) for line in (stacks / f"rank{rank}.txt").read_text().splitlines()]
-    _, text = decode("--stacks", stdin="\n".join(lines))
+    (tmp_path / "mixed").write_text("\n".join(lines))
+    _, text = decode(str(tmp_path / "mixed"))
     assert "2 stacks at 2 places" in text
 
 
