@@ -52,3 +52,30 @@ def test_the_wheel_finds_its_data_where_it_is_installed(wheel: Path, tmp_path: P
         check=True,
     )
     assert where.stdout.strip() == str(tmp_path / "stethoscope" / "_bundled" / "probes")
+
+
+def test_the_wheel_carries_the_large_tables_compiled(wheel: Path, tmp_path: Path) -> None:
+    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+    names = {path.name.partition("-")[0] for path in tmp_path.rglob("_bundled/playbooks/compiled/*.json")}
+    assert names == {"signatures", "xid", "sxid"}
+    program = """
+import sys
+from stethoscope.specs.codes import load_codes
+from stethoscope.specs.signature import load_signatures
+signatures, codes = load_signatures(), load_codes()
+codes.all("xid"), codes.all("sxid")
+print("yaml" in sys.modules, next(iter(signatures.by_id.values())).source)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path / "installed"), "HOME": str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    parsed, source = done.stdout.split()
+    assert parsed == "False"
+    assert source.startswith(str(tmp_path / "installed" / "stethoscope" / "_bundled" / "playbooks" / "signatures"))
+    assert not (tmp_path / "home").exists()

@@ -50,10 +50,12 @@ def cached(kind: str, sources: Sequence[Path], readers: Iterable[str], build: Ca
         if value is not None:
             return value
     value = build()
-    # A full disk or a home that cannot be written costs time at the next start, no more.
-    with suppress(OSError):
-        write(cache_dir() / DIRECTORY / name, value)
-        _tidy(cache_dir() / DIRECTORY, kind)
+    # A full disk or a home that cannot be written costs time at the next start, no more. What was edited meanwhile is
+    # not kept under the name of what it was.
+    with suppress(OSError, DataError):
+        if _key(kind, sources, readers) == key:
+            write(cache_dir() / DIRECTORY / name, value)
+            _tidy(cache_dir() / DIRECTORY, kind)
     return value
 
 

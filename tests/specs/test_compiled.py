@@ -139,6 +139,15 @@ def test_what_cannot_be_built_is_not_kept(made: Made, cache: Path) -> None:
     assert made.get()["count"] == 1
 
 
+def test_what_is_edited_while_it_is_compiled_is_not_kept(made: Made, cache: Path) -> None:
+    def edited() -> Any:
+        made.source.write_text("a: 2\n")
+        return {"text": made.source.read_text()}
+
+    assert cached("thing", [made.source], READERS, edited) == {"text": "a: 2\n"}
+    assert not cache.exists()
+
+
 PROGRAM = """
 import sys, time
 from stethoscope.specs.codes import load_codes
