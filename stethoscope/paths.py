@@ -4,7 +4,6 @@ every Unix)."""
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 _NAME = "stethoscope"
@@ -52,6 +51,8 @@ def is_directory(path: Path) -> bool:
 
 def write_private(path: Path, content: bytes) -> None:
     """Replace `path` by `content` in one step, readable by the user alone; missing directories get mode 0700."""
+    import tempfile  # 4 ms that a start which only reads does not need
+
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:

@@ -7,11 +7,16 @@ else is made anew and never trusted.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+
+try:
+    # What hashlib has too, without OpenSSL, which takes 5 ms to load.
+    from _blake2 import blake2b
+except ImportError:
+    from hashlib import blake2b
 
 from stethoscope.errors import DataError
 from stethoscope.paths import bundled, cache_dir, config_dir, is_there, write_private
@@ -81,11 +86,11 @@ def read(path: Path) -> Any:
 
 
 def _digest(payload: bytes) -> bytes:
-    return hashlib.blake2b(payload, digest_size=_DIGEST).hexdigest().encode()
+    return blake2b(payload, digest_size=_DIGEST).hexdigest().encode()
 
 
 def _key(kind: str, sources: Sequence[Path], readers: Iterable[str]) -> str:
-    total = hashlib.blake2b(kind.encode(), digest_size=_DIGEST)
+    total = blake2b(kind.encode(), digest_size=_DIGEST)
     for name in readers:
         total.update(_code(name))
     for path in sources:
