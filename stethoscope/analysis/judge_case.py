@@ -18,6 +18,8 @@ MOST_CULPRITS = 4
 """Naming everybody names nobody."""
 NODE_DECLARED_AFTER_S = 900.0
 """A scheduler declares a node dead minutes after it fell silent; NCCL notices within seconds."""
+ZONE_STEP_S = 1800.0
+"""Offsets of time zones are multiples of it."""
 TOGETHER_S = 3.0
 """Lines of different ranks this close have no order that can be trusted."""
 
@@ -194,12 +196,25 @@ def later(one: Candidate, other: Candidate) -> bool:
         slack = max(slack, 60.0)
     began, began_other = one.began(), other.began()
     if began is not None and began_other is not None:
-        return began > began_other + slack
+        delta = began - began_other
+        if _of_two_clocks(one, other) and abs(delta) > ZONE_STEP_S / 2:
+            delta -= round(delta / ZONE_STEP_S) * ZONE_STEP_S
+        return delta > slack
     if one.first is None or other.first is None or one.first.event.file != other.first.event.file:
         return False
     if of_kernel(one.first.event) or of_kernel(other.first.event):  # pasted beside the log, in an order of its own
         return False
     return not before(one.first, other.first) and one.kind == other.kind
+
+
+def _of_two_clocks(one: Candidate, other: Candidate) -> bool:
+    """Tell whether exactly one of them is of the kernel, whose log may be in another time zone than the job's."""
+    return (
+        one.first is not None
+        and other.first is not None
+        and of_kernel(one.first.event) != of_kernel(other.first.event)
+        and one.first.event.file != other.first.event.file
+    )
 
 
 def earlier(one: Candidate, other: Candidate) -> bool:

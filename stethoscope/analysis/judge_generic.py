@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from stethoscope.analysis.judge_case import DIRECT, INFERRED, Candidate, Note, culprits_of, first_ones
-from stethoscope.analysis.judge_scene import of_kernel
+from stethoscope.analysis.judge_scene import before, of_kernel
 from stethoscope.model.finding import Severity
 
 if TYPE_CHECKING:
@@ -90,6 +90,8 @@ _CUDA_TEXTS: tuple[tuple[str, str, float], ...] = (
     (r"operation not supported", "driver_bug", 0.6),
     (r"peer access|invalid argument|invalid resource handle", "nccl_bug", 0.45),
 )
+_ENDS_ITS_PROCESS = ("python.", "cuda.", "loader.", "storage.", "checkpoint.", "torch.watchdog.exception", "nccl.c")
+_DEATHS = ("elastic.failed", "elastic.child_failed", "slurm.task_exit", "launcher.deepspeed", "run.mpi_exit")
 _ALIASES = {"gpu_hw_fault": {"cuda.ecc": "gpu_memory_fault", "cuda.gpu_lost": "gpu_fallen_off_bus"}}
 _NO_NUMBER = re.compile(r"(?i)loss[^|]{0,20}\bnan\b")
 FEW_STEPS = 3
@@ -114,7 +116,19 @@ def direct_errors(scene: Scene) -> list[Candidate]:
 
 def alive_after(scene: Scene, clue: Clue) -> bool:
     """Tell whether the job did two more steps, or came to its end, after this line: then it did not stop there."""
-    return scene.went_on(clue) or scene.finished_after(clue)
+    if scene.finished_after(clue):
+        return True
+    if not scene.went_on(clue):
+        return False
+    # What a dead process had printed before may come out of its buffers after its error.
+    return not (clue.signature.startswith(_ENDS_ITS_PROCESS) and _job_died_after(scene, clue))
+
+
+def _job_died_after(scene: Scene, clue: Clue) -> bool:
+    """Tell whether launchers report a failed process after this line, and nothing was started anew in between."""
+    again = [c for c in scene.find("nccl.init.start", "launch.rank") if before(clue, c, strictly=True)]
+    died = [c for c in scene.find(*_DEATHS) if before(clue, c, strictly=True)]
+    return bool(died) and not (again and before(again[0], died[-1]))
 
 
 def saving_before(scene: Scene, clue: Clue) -> bool:

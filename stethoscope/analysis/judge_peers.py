@@ -80,7 +80,7 @@ def _events(scene: Scene) -> list[Candidate]:
             candidate.supports.append(Note(said, link[0], str(len(hosts)), "1"))
             candidate.checks.insert(0, "the switch that these ports share: its log, power, line cards")
         if alive:
-            candidate.contradicts.append(Note("the job went on after it", scene.progress()[-1]))
+            candidate.contradicts.append(Note("the job went on after it", (scene.progress() or scene.ends())[-1]))
             candidate.weight = 0.6
         found.append(candidate)
     queue = scene.find("nccl.ib.async.queue")

@@ -76,13 +76,13 @@ _FULL = re.compile(r"Disk quota exceeded|quota exceeded")
 def exceptions(scene: Scene) -> list[Candidate]:
     """Python exceptions that are nobody's echo: the first of them ended its rank, and the others met its absence."""
     groups: dict[str, tuple[float, list[Clue]]] = {}
-    for clue in scene.find("python.exception", "python.fatal", "run.native_abort", "run.bus_error"):
+    for clue in scene.find("python.exception", "python.fatal", "run.native_abort", "run.bus_error", "run.usage_error"):
         kind, text = clue.text("type"), clue.text("text", "what")
         if _ECHOES.search(kind) or _ECHO_TEXT.search(text):
             continue
         if clue.signature == "python.fatal":
             cause, weight, _, _ = crash(scene)
-        elif clue.signature in {"run.native_abort", "run.bus_error"}:
+        elif clue.signature in {"run.native_abort", "run.bus_error", "run.usage_error"}:
             cause, weight = clue.root_cause or "cuda_app_bug", 0.6
         elif _OUT_OF_SPACE.search(text):
             continue
