@@ -94,7 +94,7 @@ def collectives(scene: Scene) -> list[Candidate]:
         judged = [c for t in tables[:MOST_GROUPS] if (c := _judge(scene, t)) is not None]
         named = [c for c in judged if c.culprits or c.root_cause != "unknown"]
         found += (named or judged)[:1]
-    stuck = scene.find("torch.watchdog.stuck")
+    stuck = scene.find("torch.watchdog.stuck") or scene.find("torch.watchdog.gil")
     if stuck and not any(t.waiting() for t in tables):
         gil = scene.find("torch.watchdog.gil")
         weight = 0.65 if gil else 0.45

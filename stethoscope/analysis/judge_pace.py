@@ -115,7 +115,11 @@ def _health(scene: Scene) -> list[Candidate]:
         if any(word in said for word in words):
             cause = named
             break
-    return [Candidate(cause, 0.6, clues, INFERRED, culprits_of(scene, clues, by_host=True))]
+    found = Candidate(cause, 0.6, clues, INFERRED, culprits_of(scene, clues, by_host=True))
+    if cause == "straggler_or_slow_rank":
+        found.severity = Severity.P1
+        found.summary = f"the health check of a node failed: {head.text('check')}"
+    return [found]
 
 
 def _seconds(clue: Clue) -> float | None:
@@ -256,7 +260,7 @@ def _bandwidth(scene: Scene) -> list[Candidate]:
 def _staged(scene: Scene) -> list[Candidate]:
     """Between hosts without GPUDirect: slower than it could be, and nothing fails of it."""
     off = scene.find("nccl.gdr.disabled")
-    if not off or not scene.several_hosts or scene.find("tests.row"):
+    if not off or scene.who.nodes == 1 or scene.find("tests.row"):
         return []
     return [
         Candidate(

@@ -65,7 +65,7 @@ def _events(scene: Scene) -> list[Candidate]:
             link,
             DIRECT,
             culprits,
-            severity=Severity.P2 if alive and back else Severity.P0,
+            severity=(Severity.P2 if back else Severity.P1) if alive else Severity.P0,
             summary="a fabric port lost its link" + (" and got it back" if back else ""),
             checks=[
                 "ibstat and ibdev2netdev on the named host; dmesg for mlx5 link events at that minute",
@@ -171,7 +171,8 @@ def _no_answer(scene: Scene, clues: list[Clue]) -> Candidate:
         )
     adapters = {c.text("hca") for c in clues}
     device = f"ib/{next(iter(adapters))}" if len(adapters) == 1 and "" not in adapters else None
-    if not started and roce:
+    fresh = not started and bool(scene.find("nccl.init.start", "nccl.init.complete", "nccl.connected", "nccl.ib.using"))
+    if fresh and roce:
         forced = [c for c in scene.find("nccl.env") if c.text("var") == "NCCL_IB_GID_INDEX"]
         if forced:
             notes.append(Note("the GID index is forced by the environment", forced[0], forced[0].text("val")))

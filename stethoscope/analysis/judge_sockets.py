@@ -140,16 +140,17 @@ def _connects(scene: Scene) -> list[Candidate]:
                 checks=firewall_checks(peers),
             )
         ]
-    silent = peer_has_log(scene, peers)
-    weight = 0.6 if silent else 0.5
+    speaks = peer_has_log(scene, peers)
+    weight = 0.6 if speaks else 0.5
     found = Candidate(
         "firewall_or_port_blocked", weight, clues, INFERRED, culprits, supports=notes, checks=firewall_checks(peers)
     )
-    if not silent and any(word in error for word in _GONE):
-        found.root_cause = "peer_process_died"
-        found.weight, found.kind = 0.45, SYMPTOM
-        found.summary = "nobody listens at this address: its process did not start, or it ended"
+    if not speaks and any(word in error for word in _GONE):
         found.missing = [f"the log of {peer}: did its process start and did it end?" for peer in peers[:1]]
+        if scene.progressed_before(clues[0]):
+            found.root_cause = "peer_process_died"
+            found.weight, found.kind = 0.45, SYMPTOM
+            found.summary = "nobody listens at this address any more: its process ended"
     return [found]
 
 
