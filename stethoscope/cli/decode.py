@@ -9,15 +9,18 @@ import click
 
 from stethoscope.cli.playbooks import directories as directories_of
 from stethoscope.cli.playbooks import playbooks_option
-from stethoscope.errors import EXIT_HEALTHY, EXIT_PLANNED, EXIT_URGENT, UsageError
+from stethoscope.cli.say import say
+from stethoscope.cli.source import SourceOptions, source_options
+from stethoscope.errors import EXIT_HEALTHY, EXIT_PLANNED, EXIT_UNREACHABLE, EXIT_URGENT, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from datetime import tzinfo
     from pathlib import Path
 
     from stethoscope.model.logs import LogVerdict
     from stethoscope.session.decode import Decoded, Wanted
+    from stethoscope.session.decode_nodes import NodeLog
 
 _TIME_HELP = "02:14 (the last one), 2026-03-14T02:14:07Z, or 2h before the newest line."
 
@@ -36,11 +39,16 @@ _TIME_HELP = "02:14 (the last one), 2026-03-14T02:14:07Z, or 2h before the newes
 @click.option(
     "--flight-recorder", metavar="DIR", help="Read PyTorch's NCCL flight recorder dumps of all ranks instead."
 )
-@click.option("--node", metavar="SET", help="Judge only lines of these hosts, such as 'gpu-[001-004]'.")
+@click.option(
+    "--node", metavar="SET", help="Judge only lines of these hosts; without FILE, read the kernel logs of these nodes."
+)
 @click.option("--tz", metavar="ZONE", help="Zone of stamps and options that name none: Europe/Berlin. [UTC]")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Print ASCII signs alone.")
+@click.option("--timeout", metavar="TIME", default="40s", show_default=True, help="Longest wait for slow nodes.")
 @playbooks_option
+@source_options
 def command(
+    source: SourceOptions,
     files: tuple[str, ...],
     as_json: bool,
     every: bool,
@@ -53,9 +61,13 @@ def command(
     node: str | None,
     tz: str | None,
     ascii_only: bool,
+    timeout: str,
     playbooks: tuple[str, ...],
 ) -> int:
     """Read logs, plain or compressed (gzip, zstd, xz, bzip2), and say what happened first.
+
+    With --node and no FILE, the kernel logs of nodes are read, of the last day or --since; the options of the source
+    say how they are reached. FILE - is what is piped in.
 
     Exit status: 0 nothing is wrong, 1 P2, 2 P0 or P1, 65 nothing could be read.
     """
@@ -63,13 +75,14 @@ def command(
         if files or follow or since or until or node:
             raise UsageError("--flight-recorder reads dumps alone: give logs, times and nodes in a run of their own")
         return _flight(flight_recorder, directories_of(playbooks), as_json=as_json, every=every, ascii_only=ascii_only)
-    if not files and sys.stdin.isatty():
+    on_nodes = not files and (node is not None or source.names_nodes)
+    if not files and not on_nodes and sys.stdin.isatty():
         raise UsageError("name a log, a directory or a pattern, or pipe one in: dmesg | stethoscope decode")
-    names = list(files) or ["-"]
-    if stacks or (files and not follow and _are_stacks(files)):
+    names = list(files) if files or on_nodes else ["-"]
+    if (stacks and not on_nodes) or (files and not follow and _are_stacks(files)):
         return _stacks(names, directories_of(playbooks), as_json=as_json, every=every, ascii_only=ascii_only)
     zone = _zone(tz)
-    wanted = _wanted(since, until, node, zone)
+    wanted = _wanted(since, until, None if on_nodes else node, zone)
 
     def show(decoded: Decoded) -> None:
         _show(decoded, as_json=as_json, every=every, each_rank=transport, ascii_only=ascii_only)
@@ -77,6 +90,17 @@ def command(
     directories = directories_of(playbooks)
     from stethoscope.clock import SystemClock
 
+    of_nodes: Sequence[NodeLog] = ()
+    if on_nodes:
+        if follow:
+            raise UsageError("--follow: of nodes, `stethoscope watch` shows the kernel logs as they grow")
+        from stethoscope.cli.decode_nodes import read_nodes
+
+        of_nodes = read_nodes(source, node, wanted, timeout)
+        if not any(not log.trouble for log in of_nodes):
+            for log in of_nodes:
+                say(f"stethoscope: {log.node}: {log.trouble}", err=True)
+            return EXIT_UNREACHABLE
     if follow:
         from stethoscope.cli.decode_follow import follow_logs
         from stethoscope.session.decode_follow import Followed
@@ -88,7 +112,9 @@ def command(
     clock = SystemClock()
     progress = _Progress(clock.monotonic) if sys.stderr.isatty() else None
     try:
-        decoded = decode(names, *directories, clock=clock, zone=zone, wanted=wanted, progress=progress)
+        decoded = decode(
+            names, *directories, clock=clock, zone=zone, wanted=wanted, progress=progress, of_nodes=of_nodes
+        )
     finally:
         if progress is not None:
             progress.end()

@@ -51,6 +51,7 @@ DIGIT = re.compile(
     r"(?:"
     r"(?P<cri>" + _iso("i") + r" std(?:out|err) [FP](?: |$))"
     r"|(?P<iso>" + _iso("b") + r"(?:(?: - )| ?[:|] | |$|(?=\[)))"
+    r"|(?P<unix>(?P<z_at>[1-3]\d{9}\.\d{1,9}) )"
     r"|(?P<nccl>" + _NCCL + r")"
     r"|(?P<talos>(?P<t_host>[\w.:-]{1,253}): (?:kern|user|daemon): +\w+: )"
     r"|(?P<srun>(?P<s_task>\d{1,6}):(?: |$))"

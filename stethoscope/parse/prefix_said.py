@@ -201,6 +201,11 @@ class Said:
         self.wants_ident = True
         return True
 
+    def take_unix(self, match: re.Match[str]) -> bool:
+        self.wall(float(match["z_at"]))
+        self.wants_ident = True
+        return True
+
     def take_kmsg(self, match: re.Match[str]) -> bool:
         self.is_kernel = True
         self.uptime_s = int(match["k_up"]) / 1e6
@@ -319,7 +324,7 @@ TAKE: dict[str, Callable[[Said, re.Match[str]], bool]] = {
     for name in (
         "iso", "cri", "bsd", "full", "ctime", "dated", "slash", "vllm", "relative", "delta", "uptime", "kmsg", "syslog",
         "glog", "glog_py", "nccl", "rank", "mpi", "role", "srun", "pod", "pdsh", "talos", "ray", "more",
-        "kernel",
+        "kernel", "unix",
     )
 }  # fmt: skip
 TAKE.update(

@@ -11,7 +11,7 @@ from stethoscope.analysis.judge import judge
 from stethoscope.collect.files import LogReader, find_logs
 from stethoscope.errors import DataError
 from stethoscope.model.finding import Severity
-from stethoscope.model.logs import LogVerdict
+from stethoscope.model.logs import LogVerdict, Origin
 from stethoscope.specs.codes import load_codes
 from stethoscope.specs.moment import moment_of
 from stethoscope.specs.signature import load_signatures
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from stethoscope.clock import Clock
     from stethoscope.model.logs import Log
+    from stethoscope.session.decode_nodes import NodeLog
     from stethoscope.specs.codes import Codes
     from stethoscope.specs.signature import Signatures
 
@@ -41,6 +42,8 @@ class Decoded:
     limits: str = ""
     """Which part of the logs alone was judged, in words; empty for all of it."""
     codes: Codes | None = None
+    kernels: int = 0
+    """So many kernel logs were fetched from nodes, whether they said anything or not."""
 
     def meaning(self, signature: str) -> str:
         """Return what an event of `signature` means, in words; empty for one that nobody knows."""
@@ -75,10 +78,12 @@ def decode(
     zone: tzinfo | None = None,
     wanted: Wanted | None = None,
     progress: Callable[[int, int], None] | None = None,
+    of_nodes: Sequence[NodeLog] = (),
 ) -> Decoded:
     """Read the logs of `names` and judge them; raises DataError when not one of them can be read.
 
-    `progress` is called now and then with the bytes taken so far and those that there are (0: unknown).
+    `progress` is called now and then with the bytes taken so far and those that there are (0: unknown); `of_nodes` are
+    kernel logs that were fetched, and count as files.
     """
     started = clock.monotonic()
     signatures = load_signatures(*directories)
@@ -99,15 +104,23 @@ def decode(
         if not scan.taken and reader.trouble:
             refused.append((source, reader.trouble))
         scan.end(reader.trouble)
+    for of_node in of_nodes:
+        scan = scanner.file(f"kernel log of {of_node.node}", size=len(of_node.data), origin=Origin(host=of_node.node))
+        scan.feed(of_node.data)
+        scan.end(of_node.trouble)
     if refused and len(refused) == len(sources):
         source, trouble = refused[0]
         raise DataError(trouble, where=source.name)
-    found = judged(scanner, signatures, wanted, now=clock.wall(), seconds=clock.monotonic() - started)
+    kernels = sum(not log.trouble for log in of_nodes)
+    seconds = clock.monotonic() - started
+    found = judged(scanner, signatures, wanted, now=clock.wall(), seconds=seconds, kernels=kernels)
     found.codes = codes
     return found
 
 
-def judged(scanner: Scanner, signatures: Signatures, wanted: Wanted | None, *, now: float, seconds: float) -> Decoded:
+def judged(
+    scanner: Scanner, signatures: Signatures, wanted: Wanted | None, *, now: float, seconds: float, kernels: int = 0
+) -> Decoded:
     """Return the verdict over what `scanner` has found so far; `now` is the newest moment where no line has a time."""
     log, limits = scanner.finish(), ""
     log.seconds = seconds
@@ -116,10 +129,10 @@ def judged(scanner: Scanner, signatures: Signatures, wanted: Wanted | None, *, n
         newest = max((file.last_at for file in log.files if file.last_at is not None), default=now)
         log, limits = chosen(log, wanted, newest)
         limits = f"{limits}: {len(log.events):,} of {every:,} events" if limits else ""
-    if not log.lines:
+    if not log.lines and not kernels:
         return Decoded(log, _NOTHING, [], signatures, limits)
     verdict, alternatives = judge(log, signatures)
-    return Decoded(log, verdict, alternatives, signatures, limits)
+    return Decoded(log, verdict, alternatives, signatures, limits, kernels=kernels)
 
 
 def chosen(log: Log, wanted: Wanted, newest: float) -> tuple[Log, str]:

@@ -61,6 +61,8 @@ def one(line: str | bytes, **state: object) -> Peeled:
             12345.678901,
             "node-a",
         ),
+        ("1773454031.104233 node-a kernel: ", "2026-03-14T02:07:11.104233Z", None, "node-a"),
+        ("1773454031.104233 ", "2026-03-14T02:07:11.104233Z", None, None),
         ("Sat 2026-03-14 02:07:11 UTC node-a kernel: ", "2026-03-14T02:07:11Z", None, "node-a"),
         ("<4>1 2026-03-14T02:07:11.104233Z node-a kernel - - - ", "2026-03-14T02:07:11.104233Z", None, "node-a"),
         ('<4>1 2026-03-14T02:07:11Z node-a kernel - - [x y="z"] \ufeff', "2026-03-14T02:07:11Z", None, "node-a"),

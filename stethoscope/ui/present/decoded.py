@@ -6,7 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from stethoscope.model.finding import Severity
-from stethoscope.ui.present.decoded_events import SEVERITY_LEVELS, also_rows, evidence_rows, places_of, ranks_text
+from stethoscope.ui.present.decoded_events import SEVERITY_LEVELS, also_rows, evidence_rows, ranks_text
 from stethoscope.ui.present.decoded_read import read_rows
 from stethoscope.ui.present.spans import Row, Span, Tone, level_tone, row_width, spread
 from stethoscope.ui.present.transport import transport_rows
@@ -102,12 +102,15 @@ def culprits_text(culprits: Iterable[Culprit]) -> str:
 
 def _facts(facts: Iterable[Fact], log: Log) -> list[str]:
     """Return the facts that say more than the line they come from."""
-    texts = {place: event.text for event in log.events for place in places_of(event, log)}
+    texts: dict[str, list[str]] = {}
+    for event in log.events:
+        for place in (f"{log.files[event.file].name}:{event.line}", f"line {event.line}"):
+            texts.setdefault(place, []).append(event.text)
     found: dict[str, Fact] = {}
     for fact in facts:
-        line = texts.get(fact.source, "")
-        is_line = line and (fact.value == line[: len(str(fact.value))] and fact.fact.endswith("line of it"))
-        if not is_line and not (line and line[:_TOLD] in fact.fact):
+        lines = texts.get(fact.source, [])
+        is_line = fact.fact.endswith("line of it") and any(line.startswith(str(fact.value)) for line in lines)
+        if not is_line and not any(line[:_TOLD] in fact.fact for line in lines if line):
             found.setdefault(fact.fact, fact)
     return [_fact(fact) for fact in found.values()]
 

@@ -40,7 +40,7 @@ def read_rows(decoded: Decoded, glyphs: Glyphs, cells: int) -> list[Row]:
         rows += _rows("" if number else "not read", f"{file.name}: {file.trouble}", cells, Tone.WARNING)
     if len(troubles) > _MOST_TROUBLES:
         rows += _rows("", f"and {len(troubles) - _MOST_TROUBLES:,} more files", cells, Tone.WARNING)
-    for number, absent in enumerate(_absent(log)):
+    for number, absent in enumerate(_absent(log, has_kernel=bool(decoded.kernels))):
         rows += _rows("" if number else "not here", absent, cells)
     return rows
 
@@ -64,7 +64,7 @@ def bytes_text(count: int) -> str:
     return f"{count:,} bytes"
 
 
-def _absent(log: Log) -> Iterator[str]:
+def _absent(log: Log, *, has_kernel: bool) -> Iterator[str]:
     """Yield whose logs would belong to these and are not among them."""
     ranks = {seen.origin.rank for seen in log.seen if seen.origin.rank is not None}
     size = 0
@@ -80,7 +80,7 @@ def _absent(log: Log) -> Iterator[str]:
     absent = [rank for rank in range(size) if rank not in ranks]
     if ranks and absent:
         yield f"{ranks_text(absent)} of {size:,}: no line is known to be theirs"
-    if not any(file.kernel_lines for file in log.files):
+    if not has_kernel and not any(file.kernel_lines for file in log.files):
         yield "a kernel log: what GPUs, links and disks report of themselves (dmesg -T, journalctl -k)"
 
 
