@@ -20,6 +20,7 @@ from stethoscope.ui.driver import QuietDriver
 from stethoscope.ui.heard import Heard
 from stethoscope.ui.keys import EVERYWHERE
 from stethoscope.ui.look import Look
+from stethoscope.ui.loop import IS_DATA
 from stethoscope.ui.paint import Difference, Picture
 from stethoscope.ui.present.spans import ASCII, UNICODE
 from stethoscope.ui.reading import LogActions
@@ -139,6 +140,7 @@ class StethoscopeApp(LogActions):
             self._check_metric(session)
             self._take_session(session)
             self.set_interval(EAGER_PULL_S, self._pull_first, repeat=int(EAGER_S / EAGER_PULL_S))
+            IS_DATA.set(True)
             await session.run()
         except StethoscopeError as error:
             self._fail(error)

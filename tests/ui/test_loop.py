@@ -6,7 +6,7 @@ import asyncio
 import socket
 import threading
 
-from stethoscope.ui.loop import MOST, call_first, new_loop
+from stethoscope.ui.loop import IS_DATA, MOST, MOST_DATA, call_first, new_loop
 
 
 def test_a_key_comes_before_all_that_waits() -> None:
@@ -66,3 +66,31 @@ def test_all_sockets_are_read_though_few_at_once() -> None:
     for pair in pairs:
         for one in pair:
             one.close()
+
+
+def test_what_is_drawn_comes_before_most_of_the_data_and_data_in_its_order() -> None:
+    said: list[str] = []
+
+    async def data() -> None:
+        loop = asyncio.get_running_loop()
+        IS_DATA.set(True)
+        for number in range(100):
+            loop.call_soon(said.append, f"{number}")
+        await asyncio.sleep(0)
+
+    async def drawn() -> None:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        said.append("drawn")
+
+    async def main() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(data())
+            group.create_task(drawn())
+        await asyncio.sleep(0.05)
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(main())
+    assert said.index("drawn") <= 4 * MOST_DATA
+    said.remove("drawn")
+    assert said == [f"{number}" for number in range(100)]
