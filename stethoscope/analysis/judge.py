@@ -85,7 +85,8 @@ def judge(log: Log, signatures: KnownSignatures) -> tuple[LogVerdict, list[LogVe
         winner.culprits = refined(winner.culprits, first_to_end(scene))
     verdict = _verdict(scene, winner, others)
     ceiling = verdict.confidence
-    return verdict, [_verdict(scene, other, [], ceiling=ceiling * 0.6) for other in others]
+    rivals = [other for other in others if other.explained_by is None]
+    return verdict, [_verdict(scene, other, [], ceiling=ceiling * 0.6) for other in rivals]
 
 
 def _merged(candidates: list[Candidate]) -> list[Candidate]:

@@ -81,6 +81,8 @@ class Candidate:
     kind: int = DIRECT
     culprits: list[Culprit] = field(default_factory=list)
     summary: str = ""
+    is_sentence: bool = False
+    """The summary says whom and when by itself."""
     severity: Severity | None = None
     """Only when the evidence knows better than the class."""
     onset: float | None = None

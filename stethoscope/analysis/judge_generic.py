@@ -103,7 +103,9 @@ def direct_errors(scene: Scene) -> list[Candidate]:
     """Return one candidate for each class that lines of the log name as their own reason."""
     groups: dict[tuple[str, int], list[Clue]] = {}
     for clue in scene.clues:
-        if clue.role not in {"cause", "either"} or clue.signature.startswith(SPECIAL) or of_kernel(clue.event):
+        if clue.role not in {"cause", "either"}:
+            continue
+        if not scene.is_of_operator(clue) and (clue.signature.startswith(SPECIAL) or of_kernel(clue.event)):
             continue
         cause = _ALIASES.get(clue.root_cause or "", {}).get(clue.signature, clue.root_cause)
         if cause == "fs_full_or_readonly" and clue.signature.startswith("storage."):  # of whom is not known to a job
@@ -155,6 +157,8 @@ def _candidate(scene: Scene, cause: str, clues: list[Clue], kind: int, weight: f
         culprits_of(scene, first_ones(clues), by_host=cause in BY_HOST),
         checks=list(meaning.next_checks) if meaning else [],
     )
+    if meaning is not None and scene.is_of_operator(head):
+        candidate.summary = meaning.meaning.strip().rstrip(".")
     if cause == "gpu_oom":
         _other_owner(scene, candidate)
     if len({c.rank for c in clues if c.rank is not None}) > 1:

@@ -18,6 +18,7 @@ STORM = 3
 """So many link errors are no accident."""
 _NODE = ("slurm.gres_low",)
 """What a scheduler says of a node's hardware, not of a job."""
+_SHARED = ("nfs.", "lustre.", "beegfs.", "gpfs.", "weka.", "ceph.")
 _SETTLED_ELSEWHERE = {"host_oom", "healthy", "unknown", "scheduler_preemption"}
 
 
@@ -44,7 +45,7 @@ def kernel_candidates(scene: Scene, signatures: KnownSignatures | None = None) -
         if verdict.root_cause in _SETTLED_ELSEWHERE:
             continue
         cause = verdict.root_cause
-        if cause == "shared_fs_stall" and len({c.host for c in verdict.culprits if c.host}) < 2:
+        if cause == "shared_fs_stall" and len({c.host for c in scene.family(*_SHARED) if c.host}) < 2:
             cause = "storage_io"  # one host's mount; many hosts would be the file system
         clues = [c for c in scene.clues if c.signature == verdict.signature] or [
             c for c in scene.clues if of_kernel(c.event)
@@ -58,6 +59,7 @@ def kernel_candidates(scene: Scene, signatures: KnownSignatures | None = None) -
                 DIRECT,
                 culprits,
                 summary=verdict.summary,
+                is_sentence=True,
                 severity=verdict.severity if verdict.severity is Severity.P0 else None,
                 supports=[Note("the kernel log says so", clues[0])] if clues else [],
                 checks=list(verdict.next_checks),

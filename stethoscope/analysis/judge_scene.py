@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from stethoscope.analysis.judge_ranks import Who, learn, number_of, text_of
+from stethoscope.paths import bundled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -14,11 +15,13 @@ if TYPE_CHECKING:
     from stethoscope.model.finding import Severity
     from stethoscope.model.logs import Event, Log, Role
 
-JOB_FAMILIES = {
-    "nccl", "plugin", "ras", "torch", "elastic", "cuda", "python", "loader", "storage", "checkpoint", "training",
-    "work", "tests", "launch", "launcher", "run", "ray", "vllm", "health", "net",
+KERNEL_FAMILIES = {
+    "aer", "beegfs", "blk", "bond", "boot", "cephfs", "container", "cpu", "dcgm", "edac", "ext4", "fm", "fs", "ghes",
+    "gpfs", "ib", "imex", "iommu", "k8s", "lnet", "log", "lustre", "mce", "md", "memory_failure", "mlx5", "nfs", "nic",
+    "nvme", "nvrm", "os", "pcie", "persistenced", "roce", "sel", "slurm", "sxid", "systemd", "time", "vfs", "weka",
+    "xfs", "xid",
 }  # fmt: skip
-"""First words of the signatures of jobs; all others are of the kernel, drivers, daemons and the BMC."""
+"""First words of the signatures of the kernel, drivers, daemons and the BMC; others are of jobs or an operator's."""
 PROGRESS = ("training.progress", "training.step", "tests.row")
 TRACEBACK_LINES = 120
 NAMES_ITS_RANK = {"torch.store.barrier", "training.nan", "torch.gloo.timeout"}
@@ -26,6 +29,7 @@ NAMES_ITS_RANK = {"torch.store.barrier", "training.nan", "torch.gloo.timeout"}
 SAY_WHO = ("work.", "checkpoint.", "loader.")
 """Lines of programs that say their rank in words."""
 FINISHED = ("training.finished", "tests.concluded")
+_BUNDLED = str(bundled("playbooks"))
 _DEVICE = re.compile(r"\[\d+\](?P<name>[^:\s]+):\d+/(?P<kind>IB|RoCE)")
 _RANK_SAID = re.compile(r"(?i).{0,60}?\brank[ :=]?(\d{1,6})\b")
 _OF_TRAINING = re.compile(r"(?i)\bloss|^\s*iteration")
@@ -48,6 +52,10 @@ class Meaning(Protocol):
 class KnownSignature(Meaning, Protocol):
     """A signature whose meaning may depend on the line's fields."""
 
+    @property
+    def source(self) -> str:
+        """The file that it stands in."""
+
     def variant(self, fields: Mapping[str, str | int | float]) -> Meaning: ...
 
 
@@ -60,7 +68,7 @@ class KnownSignatures(Protocol):
 
 def of_kernel(event: Event) -> bool:
     """Tell whether a line is of the kernel, a driver, a daemon or the BMC and not of a job."""
-    return event.signature.partition(".")[0] not in JOB_FAMILIES
+    return event.signature.partition(".")[0] in KERNEL_FAMILIES
 
 
 @dataclass(slots=True)
@@ -147,6 +155,11 @@ class Scene:
             work = [c for c in work if not c.text("epoch")]
             self._ends = sorted([*self.find(*FINISHED), *work], key=lambda clue: clue.index)
         return self._ends
+
+    def is_of_operator(self, clue: Clue) -> bool:
+        """Tell whether an operator's own signature found this line: the judge has no method for it but its word."""
+        signature = self.signatures.by_id.get(clue.signature)
+        return signature is not None and bool(signature.source) and not signature.source.startswith(_BUNDLED)
 
     def progress(self) -> list[Clue]:
         """Return the lines that show that work was done."""

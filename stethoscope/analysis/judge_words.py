@@ -47,6 +47,25 @@ TITLES = {
     "multi_job_contention": "another job or a leftover process holds what this one needs",
     "scheduler_preemption": "the scheduler or a person ended the job",
     "node_down": "a node of the job is gone",
+    "shared_fs_stall": "the shared file system stalls for several hosts",
+    "fs_full_or_readonly": "a local file system is full or read-only",
+    "switch_fault": "a switch fails, and all ports behind it",
+    "ib_speed_low": "a fabric port runs at a lower rate or width than its peers",
+    "switch_congestion": "packets wait in a switch",
+    "nic_pcie_fault": "the PCIe link of a network adapter is degraded",
+    "gpu_thermal": "a GPU is too hot and throttles",
+    "gpu_power": "a GPU gets too little power",
+    "gpu_clock_config": "clocks of a GPU were set low",
+    "cooling_fault": "the cooling fails",
+    "psu_fault": "a power supply fails",
+    "cpu_or_memory_fault": "the CPU or memory of a host reports errors",
+    "disk_wear": "a disk is worn out or failing",
+    "driver_hung": "calls of the GPU driver do not return",
+    "telemetry_lost": "the node cannot be seen, its work goes on",
+    "cpu_contention": "something else takes the CPU that the ranks need",
+    "cpu_config": "the CPU is set to run slow",
+    "clock_skew": "the clock of a node is wrong",
+    "loss_divergence": "the mathematics of the training go wrong",
     "healthy": "nothing is wrong",
     "unknown": "it failed and nothing here says why",
 }
@@ -155,10 +174,10 @@ CHECKS: dict[str, tuple[str, ...]] = {
 
 def sentence(candidate: Candidate) -> str:
     """Return the verdict in one plain sentence: who, what, when, and the line or fact that shows it."""
+    if candidate.is_sentence:
+        return candidate.summary
     said = candidate.summary or TITLES.get(candidate.root_cause, candidate.root_cause.replace("_", " "))
     whom = named(candidate.culprits)
-    if candidate.summary and whom.startswith("("):  # only a device, which the summary names too
-        whom = ""
     text = f"{whom}: {said}" if whom else said[:1].upper() + said[1:]
     if whom.startswith("rank "):
         text = text[:1].upper() + text[1:]

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stethoscope.analysis.judge import judge
-from stethoscope.analysis.judge_scene import JOB_FAMILIES
+from stethoscope.analysis.judge_scene import KERNEL_FAMILIES
 from stethoscope.model.finding import Severity
 from stethoscope.model.logs import Event, Log, LogFile, Origin, Seen
 from stethoscope.specs.root_cause import load_root_causes
@@ -15,7 +15,7 @@ from stethoscope.specs.signature import load_signatures
 SIGNATURES = load_signatures()
 CAUSES = load_root_causes()
 IDS = sorted(SIGNATURES.by_id)
-OF_JOBS = [name for name in IDS if name.partition(".")[0] in JOB_FAMILIES]
+OF_JOBS = [name for name in IDS if name.partition(".")[0] not in KERNEL_FAMILIES]
 TEXTS = ["", "rank 3: loss nan", "[PG ID 1 PG GUID 7 Rank 2] x", "Connect to 10.0.0.1<5> failed", "x" * 300]
 VALUES = st.one_of(
     st.integers(-2, 600),
