@@ -33,10 +33,12 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
 HERE = Path(__file__).resolve().parent
-SHOWN = ("fleet", "fleet-80x24", "node", "drift", "help", "find")
+SHOWN = ("fleet", "fleet-80x24", "node", "drift", "logs", "help", "find")
 """Pictures that the documentation shows."""
 START_AT = "7m"
 """Simulated time of the pictures: the optic of the bundled scenario is sick by then, and a GPU is hot."""
+LOGGED_AT = "13m45s"
+"""Another GPU fell off the bus, and the job died of it."""
 RECORDED_S = 40
 """So long is the recording of which the replay is pictured."""
 WAIT_S = 240.0
@@ -84,6 +86,12 @@ PICTURES: tuple[Picture, ...] = (
     *(Picture(f"theme-{theme}", USUAL, theme=theme) for theme in ("light", "contrast", "safe", "ascii")),
     *(Picture(f"theme-{theme}-blocks", USUAL, (), (("density", "blocks"),), theme) for theme in ("light", "safe")),
 )
+JOB = ("L", "o", *"a job by", "enter", *"4242", "enter")
+LOGGED: tuple[Picture, ...] = (
+    *(one._replace(settle_s=6.0) for one in _in_three_sizes("logs", ("L",))),
+    *(one._replace(settle_s=9.0) for one in _in_three_sizes("job-log", JOB)),
+    *(one._replace(settle_s=3.0) for one in _in_three_sizes("explained", ("L", "down", "down", "down", "enter"))),
+)
 REPLAYED: tuple[Picture, ...] = tuple(_in_three_sizes("replay"))
 
 
@@ -117,6 +125,20 @@ async def draw(fleet: DemoFleet, wanted: set[str]) -> None:
             await draw_one(app, pilot, picture)
     await app.close()
     shutil.rmtree(path.parent)
+
+
+async def draw_logs(fleet: DemoFleet, wanted: set[str]) -> None:
+    """Write the pictures of logs, from a fleet whose kernels have something to tell."""
+    app = StethoscopeApp(fleet.open_session, "demo")
+    async with app.run_test(size=USUAL) as pilot:
+        for _ in range(int(WAIT_S / 0.5)):
+            await pilot.pause(0.5)
+            if app.session is not None and app.session.snapshot().events:
+                break
+        for picture in LOGGED:
+            if not wanted or picture.name in wanted:
+                await draw_one(app, pilot, picture)
+    await app.close()
 
 
 async def record(fleet: DemoFleet) -> Path:
@@ -176,6 +198,9 @@ def main() -> None:
     wanted = set(sys.argv[1:])
     with DemoFleet(scenario=None, start_at=START_AT, speed=1) as fleet:
         asyncio.run(draw(fleet, wanted))
+    if not wanted or wanted & {picture.name for picture in LOGGED}:
+        with DemoFleet(scenario=None, start_at=LOGGED_AT, speed=1) as fleet:
+            asyncio.run(draw_logs(fleet, wanted))
 
 
 if __name__ == "__main__":

@@ -106,6 +106,11 @@ class LogBook:
         _ = self.signatures, self.codes
 
     @property
+    def has_scheduler(self) -> bool:
+        """Tell whether there is a Slurm that can be asked for any job."""
+        return hasattr(self._scheduler, "job")
+
+    @property
     def why_not_on_nodes(self) -> str:
         """Return why no log on a node can be read here, else nothing."""
         if not hasattr(self._source, "run_script"):

@@ -23,7 +23,7 @@ from stethoscope.ui.screens.node import NodeScreen
 from stethoscope.ui.screens.open_log import PasteScreen
 from stethoscope.ui.widgets.rows import RowsView
 from tests.builders import WALL, fleet
-from tests.session.test_logbook import XID, Here
+from tests.session.test_logbook import XID, Here, Jobs
 from tests.ui.consoles import StillSession
 from tests.ui.scenes import EVIL
 from tests.ui.test_console import line, ready, visible
@@ -184,6 +184,21 @@ async def test_a_path_on_a_node_is_followed(tmp_path: Path, monkeypatch: pytest.
             with path.open("a") as file:
                 file.write(CRASH + "\n")
             await until(pilot, lambda: any("cuda_app_bug" in row for row in visible(app)))
+        finally:
+            await app.close_logs()
+
+
+async def test_a_job_that_ended_is_opened_by_its_number(tmp_path: Path) -> None:
+    path = tmp_path / "slurm-77.out"
+    path.write_text(CRASH + "\n")
+    snapshot = told()
+    async with app_on(snapshot, Here(snapshot)).run_test(size=(120, 30)) as pilot:
+        app = await ready(pilot)
+        app.session.scheduler = Jobs(Job("77", "gone", "failed", nodes=("gpu-003",), stdout=str(path)))  # type: ignore[union-attr]
+        await pilot.press("L", "o", *"a job by", "enter", *"77", "enter")
+        try:
+            await until(pilot, lambda: any("cuda_app_bug" in row for row in visible(app)))
+            assert "job 77 gone: " in line(app, "top") or "slurm-77.out" in line(app, "top")
         finally:
             await app.close_logs()
 

@@ -75,6 +75,9 @@ def ask_which(
             words,
             partial(_job, book, job.id, snapshot, show),
         )
+    if book.has_scheduler and snapshot is not None:
+        words = refused or "also one that ended a while ago, as long as Slurm knows it"
+        offer("job by number", "a job by its number", words, lambda: ask_job(console, book, snapshot, show))
     if not node and snapshot is not None:
         offer(
             "kernel",
@@ -101,6 +104,16 @@ def ask_which(
 def _job(book: LogBook, job: str, snapshot: FleetSnapshot | None, show: Callable[[OpenLog], object]) -> None:
     if snapshot is not None:
         show(book.open_job(job, snapshot))
+
+
+def ask_job(console: StethoscopeApp, book: LogBook, snapshot: FleetSnapshot, show: Callable[[OpenLog], object]) -> None:
+    """Ask for the number of a job."""
+
+    def take(job: str | None) -> None:
+        if job:
+            show(book.open_job(job, snapshot))
+
+    console.push_screen(AskScreen(console, "number of the job: 4242, or 4242_7 of an array"), take)
 
 
 def ask_node(console: StethoscopeApp, snapshot: FleetSnapshot, then: Callable[[str], None]) -> None:
