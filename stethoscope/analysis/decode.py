@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from stethoscope.analysis.decode_codes import CODE_ANCHORS, find_code
 from stethoscope.analysis.decode_events import EventStore, in_order, place_of
 from stethoscope.analysis.decode_file import FileScan
-from stethoscope.analysis.decode_lines import Hit, all_lines, hit_lines, is_typed, pieces
+from stethoscope.analysis.decode_lines import Hit, LineCounter, all_lines, hit_lines, is_typed, pieces
 from stethoscope.model.logs import Event, Log, LogFile, Origin, Seen
 from stethoscope.parse.logname import origin_of_name
 from stethoscope.parse.prefix import Peeled, PeelState
@@ -126,7 +126,7 @@ class Scanner:
         assert self._automaton is not None
         return self._automaton.find_matches_as_indexes(data, overlapping=True)
 
-    def lines(self, data: bytes, first: int, overlap: int = 0) -> Iterator[Hit]:
+    def lines(self, data: bytes, counter: LineCounter, overlap: int = 0) -> Iterator[Hit]:
         """Yield the lines of a large block with what was found in them; hits that end within the first `overlap` bytes
         were there before.
 
@@ -138,11 +138,11 @@ class Scanner:
         if not rough:
             return
         if len(rough) * _DENSE > len(data):
-            for line in all_lines(data, [hit for hit in self.hits(data) if hit[2] > overlap], first):
+            for line in all_lines(data, [hit for hit in self.hits(data) if hit[2] > overlap], counter.at(0)):
                 if line.anchors and any(self._looked_for(line.anchors)):
                     yield line
             return
-        for line in hit_lines(data, rough, first):
+        for line in hit_lines(data, rough, counter):
             anchors = [number for number, _, _ in self.hits(line.raw)]
             if any(self._looked_for(anchors)):
                 yield line._replace(anchors=anchors)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stethoscope.analysis.decode_lines import Hit, all_lines, is_in_parts, windows
+from stethoscope.analysis.decode_lines import Hit, LineCounter, all_lines, is_in_parts, windows
 from stethoscope.parse.prefix import LINE_LIMIT
 
 if TYPE_CHECKING:
@@ -97,10 +97,12 @@ class FileScan:
             hits = [hit for hit in scanner.hits(data) if hit[2] > self._overlap]
             for line in all_lines(data, hits, first):
                 self._line(line, look=True)
-        else:
-            for line in scanner.lines(data, first, self._overlap):
-                self._line(line, look=False, above=data)
-        self.file.lines += data.count(b"\n")
+            self.file.lines += data.count(b"\n")
+            return
+        counter = LineCounter(data, first)
+        for line in scanner.lines(data, counter, self._overlap):
+            self._line(line, look=False, above=data)
+        self.file.lines = counter.at(len(data)) - 1
 
     def _look_inside(self, data: bytes) -> None:
         """See whether the lines are wrapped in something, which the first block of a file shows."""

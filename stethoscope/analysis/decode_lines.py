@@ -34,6 +34,22 @@ class Hit(NamedTuple):
     anchors: list[int]
 
 
+class LineCounter:
+    """Counts the lines of a block, each once."""
+
+    __slots__ = ("_data", "_number", "_to")
+
+    def __init__(self, data: bytes, first: int) -> None:
+        """Begin at the start of `data`, which is in line `first`."""
+        self._data, self._number, self._to = data, first, 0
+
+    def at(self, offset: int) -> int:
+        """Return the number of the line that `offset`, not before the last one asked for, is in."""
+        self._number += self._data.count(b"\n", self._to, offset)
+        self._to = offset
+        return self._number
+
+
 def all_lines(data: bytes, hits: Sequence[tuple[int, int, int]], first: int) -> Iterator[Hit]:
     """Yield every line of `data`, which begins with line `first` of its file; `hits` are in the order of their ends."""
     start, at, count = 0, 0, len(hits)
@@ -50,10 +66,9 @@ def all_lines(data: bytes, hits: Sequence[tuple[int, int, int]], first: int) -> 
         start = end + 1
 
 
-def hit_lines(data: bytes, hits: Sequence[tuple[int, int, int]], first: int) -> Iterator[Hit]:
+def hit_lines(data: bytes, hits: Sequence[tuple[int, int, int]], counter: LineCounter) -> Iterator[Hit]:
     """Yield the lines of `data` that have hits, as `all_lines` does."""
     at, count = 0, len(hits)
-    number, counted_to = first, 0
     while at < count:
         start = data.rfind(b"\n", 0, hits[at][2]) + 1
         end = data.find(b"\n", hits[at][2])
@@ -62,8 +77,7 @@ def hit_lines(data: bytes, hits: Sequence[tuple[int, int, int]], first: int) -> 
         begin = at
         while at < count and hits[at][2] <= end:
             at += 1
-        number += data.count(b"\n", counted_to, start)
-        counted_to = start
+        number = counter.at(start)
         raw = data[start:end]
         if b"\r" in raw:
             for line in _overwritten(raw, number, start, hits[begin:at]):

@@ -29,6 +29,7 @@ _MAGIC = (
     (b"\x80\x05", "a pickle"), (b"LPKSHHRH", "a binary journal: read it with journalctl --file"),
 )  # fmt: skip
 _TAR_AT = 257
+_ROTATED = re.compile(r"(.+)\.(\d{1,3})(?:\.(?:gz|zst|xz|bz2))?")
 _CONTROL = bytes(n for n in range(32) if n not in (7, 8, 9, 10, 12, 13, 27)) + b"\x7f"
 _MOST_CONTROL = 0.1
 
@@ -53,7 +54,7 @@ def find_logs(names: Sequence[str]) -> list[LogSource]:
         if name == STDIN:
             found[STDIN] = LogSource("stdin", None)
             continue
-        paths = [name] if os.path.lexists(name) else sorted(glob.glob(name, recursive=True), key=natural)
+        paths = [name] if os.path.lexists(name) else in_turn(glob.glob(name, recursive=True))
         if not paths:
             raise DataError(
                 f"{name}: no such file" if not glob.has_magic(name) else f"{name}: no file fits this pattern"
@@ -71,11 +72,24 @@ def natural(name: str) -> tuple[tuple[int, int, str], ...]:
     return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name) if part)
 
 
+def in_turn(names: Sequence[str]) -> list[str]:
+    """Return names in the order in which they are read: numbers as such, and what was rotated away, the oldest first,
+    before the file that goes on."""
+    known = set(names)
+
+    def turn(name: str) -> tuple[tuple[tuple[int, int, str], ...], int]:
+        match = _ROTATED.fullmatch(name)
+        is_rotated = match is not None and match[1] in known
+        return (natural(match[1]), -int(match[2])) if match is not None and is_rotated else (natural(name), 0)
+
+    return sorted(names, key=turn)
+
+
 def _below(directory: str) -> list[str]:
     found: list[str] = []
     for where, directories, files in os.walk(directory):
         directories[:] = sorted((d for d in directories if not d.startswith(".")), key=natural)
-        for file in sorted(files, key=natural):
+        for file in in_turn(files):
             path = os.path.join(where, file)
             if not file.startswith(".") and os.path.isfile(path):
                 found.append(path)

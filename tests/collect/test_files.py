@@ -13,7 +13,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stethoscope.collect.files import BLOCK, LogReader, LogSource, find_logs, natural
+from stethoscope.collect.files import BLOCK, LogReader, LogSource, find_logs, in_turn, natural
 from stethoscope.errors import DataError
 
 if TYPE_CHECKING:
@@ -121,6 +121,11 @@ def test_names(tmp_path: Path) -> None:
 def test_a_name_that_looks_like_a_pattern_is_a_file_when_it_is_there(tmp_path: Path) -> None:
     (tmp_path / "a[1].log").write_text("x\n")
     assert [source.path for source in find_logs([str(tmp_path / "a[1].log")])] == [str(tmp_path / "a[1].log")]
+
+
+def test_what_was_rotated_away_comes_first() -> None:
+    names = ["kern.log", "kern.log.1", "kern.log.10.gz", "kern.log.2.gz", "rank.1", "rank.2"]
+    assert in_turn(names) == ["kern.log.10.gz", "kern.log.2.gz", "kern.log.1", "kern.log", "rank.1", "rank.2"]
 
 
 def test_numbers_in_names_are_numbers() -> None:
