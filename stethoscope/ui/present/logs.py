@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -71,12 +72,14 @@ class Places:
             part for part in (where, ranks_text(() if event.origin.rank is None else (event.origin.rank,))) if part
         )
 
-    def culprit(self, culprit: Culprit) -> str:
-        """Return who did it; a GPU that is named by its slot gets its number, where the node is known."""
-        node = self.node(culprit.host)
-        device = culprit.device or ""
+    def named(self, verdict: LogVerdict) -> LogVerdict:
+        """Return the verdict with the numbers of GPUs that it names by their slot, where their node is known."""
+        return replace(verdict, culprits=tuple(map(self._numbered, verdict.culprits)))
+
+    def _numbered(self, culprit: Culprit) -> Culprit:
+        node, device = self.node(culprit.host), culprit.device or ""
         gpu = self._gpu(node, device.removeprefix("gpu/")) if device.startswith("gpu/") else ""
-        return f"{node}/{gpu}" if gpu else culprits_text([culprit])
+        return replace(culprit, host=node, device=gpu, place=f"{node}/{gpu}") if gpu else culprit
 
     def _gpu(self, node: str, pci: str | None) -> str:
         if not node or not pci or self._snapshot is None:
@@ -96,7 +99,8 @@ def log_rows(
     if log.of_fleet:
         rows += _incidents(log, places, glyphs, cells, wall)
     else:
-        rows += [LogRow(row) for row in verdict_rows(decoded, glyphs, cells)]
+        named = replace(decoded, verdict=places.named(decoded.verdict))
+        rows += [LogRow(row) for row in verdict_rows(named, glyphs, cells)]
     events = _events(decoded, places, codes, glyphs, cells, every=every)
     rows += [LogRow(()), LogRow(_heading(decoded, len(events), glyphs, cells, every=every)), *events]
     if not log.of_fleet:
@@ -194,7 +198,7 @@ def _incidents(log: OpenLog, places: Places, glyphs: Glyphs, cells: int, wall: f
     found = [verdict for verdict in _verdicts(log) if verdict.root_cause != "healthy"]
     for verdict in found[:_MOST_INCIDENTS]:
         level = SEVERITY_LEVELS[verdict.severity]
-        who = "; ".join(dict.fromkeys(map(places.culprit, verdict.culprits))) or "somewhere"
+        who = culprits_text(places.named(verdict).culprits) or "somewhere"
         room = _PLACE_WIDE if cells >= _WIDE else _PLACE
         left = (
             Span(f" {glyphs.level(level)} {verdict.severity.value:<3}", level_tone(level)),
@@ -267,7 +271,7 @@ def _event_row(kind: Kind, places: Places, codes: Codes, glyphs: Glyphs, cells: 
         Span(pad(place, room, glyphs.ellipsis) + "  ", Tone.STRONG if event.role == "cause" else Tone.PLAIN),
     )
     tone = Tone.QUIET if event.role in ("context", "benign", "symptom") else Tone.PLAIN
-    text = Span(cut(words, max(10, cells - row_width(left) - row_width(right) - 1), glyphs.ellipsis), tone)
+    text = Span(cut(words, max(10, cells - row_width(left) - row_width(right) - 2), glyphs.ellipsis), tone)
     return LogRow(spread((*left, text), right, cells), event=event, node=places.node(event.origin.host))
 
 
