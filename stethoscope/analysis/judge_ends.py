@@ -76,6 +76,11 @@ def _scheduler(scene: Scene) -> list[Candidate]:
                 missing=["the scheduler's record of the job (sacct -o State,ExitCode,Reason, or the pod's events)"],
             )
         )
+    told = [c for c in scene.find("launcher.submitit") if c.text("why")]
+    if told and not decided:
+        culprits = culprits_of(scene, told, by_host=True)
+        said = "the scheduler told the job to stop: " + told[0].text("why")
+        found.append(Candidate("scheduler_preemption", 0.8, told, INFERRED, culprits, summary=said))
     by_hand = scene.find("run.interrupted")
     if by_hand and not decided:
         worked = scene.progressed_before(by_hand[0])

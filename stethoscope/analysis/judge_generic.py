@@ -47,7 +47,13 @@ SPECIAL = (
     "os.oom",
     "loader.exited",
     "python.",
-    "run.",
+    "run.stopped",
+    "run.mpi_exit",
+    "run.interrupted",
+    "run.horovod",
+    "run.native_abort",
+    "run.bus_error",
+    "run.usage_error",
     "health.",
     "pcie.acs",
     "storage.no_space",
@@ -86,7 +92,8 @@ _CUDA_TEXTS: tuple[tuple[str, str, float], ...] = (
         0.75,
     ),
     (r"unspecified launch failure", "cuda_app_bug", 0.6),
-    (r"GPU is lost|device.*(?:not ready|unavailable)|unknown error", "gpu_hw_fault", 0.6),
+    (r"busy or unavailable", "multi_job_contention", 0.65),
+    (r"GPU is lost|device.*not ready|unknown error", "gpu_hw_fault", 0.6),
     (r"operation not supported", "driver_bug", 0.6),
     (r"peer access|invalid argument|invalid resource handle", "nccl_bug", 0.45),
 )
@@ -183,9 +190,11 @@ def _other_owner(scene: Scene, candidate: Candidate) -> None:
 def _cuda_failures(scene: Scene) -> list[Candidate]:
     """CUDA calls inside NCCL: the text decides, and an earlier error of the application is what they meet."""
     groups: dict[str, tuple[float, list[Clue]]] = {}
-    for clue in scene.find("nccl.cuda_failure", "torch.watchdog.exception"):
+    for clue in scene.find("nccl.cuda_failure", "torch.watchdog.exception", "tests.failure"):
         text = clue.text("text") or clue.event.text
         if clue.signature == "torch.watchdog.exception" and "CUDA error" not in clue.event.text:
+            continue
+        if clue.signature == "tests.failure" and "CUDA failure" not in clue.event.text:
             continue
         for pattern, cause, weight in _CUDA_TEXTS:
             if re.search(pattern, text):

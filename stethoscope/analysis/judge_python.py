@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stethoscope.analysis.judge_case import DIRECT, Candidate, Note, culprits_of
+from stethoscope.analysis.judge_case import DIRECT, SYMPTOM, Candidate, Note, culprits_of
 from stethoscope.analysis.judge_ends import crash
 from stethoscope.analysis.judge_generic import alive_after, saving_before
 
@@ -23,6 +23,7 @@ _ECHO_TEXT = re.compile(
     r"|The connection to the C10d store",
     re.IGNORECASE,
 )
+_BROKEN = re.compile(r"Broken ?[Pp]ipe|Connection ?(?:[Rr]eset|closed)")
 _OUT_OF_SPACE = re.compile(r"No space left on device")
 _PYTHON: tuple[tuple[str, str, float], ...] = (
     (r"^(?:ModuleNotFoundError|ImportError)$", "config_env_error", 0.7),
@@ -45,7 +46,7 @@ _PYTHON_TEXTS: tuple[tuple[str, str, float], ...] = (
         "config_env_error",
         0.65,
     ),
-    (r"Permission denied", "config_env_error", 0.6),
+    (r"Permission denied|Please set NCCL_|is required to load|[Pp]lease (?:pip )?install", "config_env_error", 0.6),
     (
         r"cannot open shared object file|No module named|Found no NVIDIA driver|no CUDA-capable",
         "config_env_error",
@@ -76,9 +77,12 @@ _FULL = re.compile(r"Disk quota exceeded|quota exceeded")
 def exceptions(scene: Scene) -> list[Candidate]:
     """Python exceptions that are nobody's echo: the first of them ended its rank, and the others met its absence."""
     groups: dict[str, tuple[float, list[Clue]]] = {}
+    broken: list[Clue] = []
     for clue in scene.find("python.exception", "python.fatal", "run.native_abort", "run.bus_error", "run.usage_error"):
         kind, text = clue.text("type"), clue.text("text", "what")
         if _ECHOES.search(kind) or _ECHO_TEXT.search(text):
+            if _BROKEN.search(f"{kind}: {text}") and not alive_after(scene, clue) and not scene.finished_before(clue):
+                broken.append(clue)
             continue
         if clue.signature == "python.fatal":
             cause, weight, _, _ = crash(scene)
@@ -92,6 +96,9 @@ def exceptions(scene: Scene) -> list[Candidate]:
             cause, weight = python_class(kind, text)
         groups.setdefault(cause, (weight, []))[1].append(clue)
     found = []
+    if broken:
+        missing = ["the log of the process at the other end of the connection"]
+        found.append(Candidate("peer_process_died", 0.4, broken, SYMPTOM, [], missing=missing))
     for cause, (weight, clues) in groups.items():
         if alive_after(scene, clues[0]):
             weight *= 0.4

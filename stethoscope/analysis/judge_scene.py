@@ -34,7 +34,7 @@ _DEVICE = re.compile(r"\[\d+\](?P<name>[^:\s]+):\d+/(?P<kind>IB|RoCE)")
 _RANK_SAID = re.compile(r"(?i).{0,60}?\brank[ :=]?(\d{1,6})\b")
 _OF_TRAINING = re.compile(r"(?i)\bloss|^\s*iteration")
 """A bar without either may be of an evaluation or of a file that was read."""
-_RANK_INSIDE = re.compile(r".{0,80}?\[rank(\d{1,6})\]:")
+_RANK_INSIDE = re.compile(r".{0,80}?\[[Rr]ank[ :_=]?(\d{1,6})\]")
 _LISTED = re.compile(r"\[\d+\](?P<name>[\w.@-]+):(?P<ip>[0-9a-fA-F.:]+?)<")
 
 

@@ -34,6 +34,7 @@ _LEFT = (
     "nccl.error.remote",
     "ray.actor_died",
     "ray.worker_died",
+    "vllm.worker_died",
     "torch.gloo.closed",
     "torch.gloo.timeout",
 )
