@@ -323,7 +323,7 @@ def _absent(
     cause, weight, notes = reason_of(scene, never, clues[0], at_start=(row.seq or 0) <= START_UP)
     if cause is None and not idle and not observed and not _speaks(scene, never):
         weight = 0.35
-        candidate = _named(scene, "unknown", weight, clues, never, [note])
+        candidate = _named(scene, "unknown", weight, clues, never if len(never) <= FEW // 2 else [], [note])
         candidate.missing = [f"the log of {_ranks(never)}"]
         return candidate
     if cause is None:

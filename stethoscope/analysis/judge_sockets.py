@@ -42,7 +42,7 @@ _LEFT = (
 
 def network(scene: Scene) -> list[Candidate]:
     """Return what connections of the host network say."""
-    return [*_connects(scene), *_idle(scene), *_left(scene)]
+    return [*_connects(scene), *_no_interface(scene), *_idle(scene), *_left(scene)]
 
 
 def bad_address(address: str) -> bool:
@@ -153,6 +153,20 @@ def _connects(scene: Scene) -> list[Candidate]:
             found.weight, found.kind = 0.45, SYMPTOM
             found.summary = "nobody listens at this address any more: its process ended"
     return [found]
+
+
+def _no_interface(scene: Scene) -> list[Candidate]:
+    """An address that was never filled in: the filter for interfaces matched none on a host that is told to use one."""
+    clues = [c for c in scene.find("nccl.socket.empty_address") if not alive_after(scene, c)]
+    asked = [c for c in scene.find("nccl.env") if c.text("var") == "NCCL_SOCKET_IFNAME"]
+    found = {c.host for c in scene.find("nccl.boot.using")}
+    without = [c for c in asked if c.host and c.host not in found]
+    if not clues or not without:
+        return []
+    note = Note("NCCL_SOCKET_IFNAME is set here, and no interface was taken", without[0], without[0].text("val"))
+    culprits = culprits_of(scene, without, by_host=True)
+    checks = [f"ip -br addr on that host: is there an interface {without[0].text('val')}?", *_interface_checks()]
+    return [Candidate("wrong_interface", 0.65, clues, INFERRED, culprits, supports=[note], checks=checks)]
 
 
 def peer_has_log(scene: Scene, peers: list[str]) -> bool:
