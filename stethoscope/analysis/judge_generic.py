@@ -54,6 +54,7 @@ SPECIAL = (
     "run.native_abort",
     "run.bus_error",
     "run.usage_error",
+    "run.spawn_failed",
     "health.",
     "pcie.acs",
     "storage.no_space",

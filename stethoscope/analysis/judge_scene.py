@@ -23,6 +23,7 @@ KERNEL_FAMILIES = {
 }  # fmt: skip
 """First words of the signatures of the kernel, drivers, daemons and the BMC; others are of jobs or an operator's."""
 PROGRESS = ("training.progress", "training.step", "tests.row")
+SPAWN_LINES = 3
 TRACEBACK_LINES = 120
 NAMES_ITS_RANK = {"torch.store.barrier", "training.nan", "torch.gloo.timeout"}
 """Lines whose field `rank` is the global rank of who printed them."""
@@ -238,11 +239,13 @@ def _give_to_writers(scene: Scene) -> None:
     """Lines without a prefix below a traceback that has one are of the rank that printed the traceback."""
     heads: dict[int, Clue] = {}
     for clue in sorted(scene.clues, key=lambda c: (c.event.file, c.event.line)):
-        if clue.signature == "python.traceback":
+        head = heads.get(clue.event.file)
+        if clue.signature in {"python.traceback", "run.spawn_failed"}:
             clue.rank = clue.number("rank") if clue.rank is None else clue.rank
+            if clue.rank is None and head is not None and head.signature == "run.spawn_failed":
+                clue.rank = head.rank if clue.event.line - head.event.line <= SPAWN_LINES else None
             heads[clue.event.file] = clue
             continue
-        head = heads.get(clue.event.file)
         origin = clue.event.origin
         bare = origin.rank is None and origin.pid is None and origin.task is None and origin.local_rank is None
         if head is not None and bare and 0 < clue.event.line - head.event.line <= TRACEBACK_LINES:
