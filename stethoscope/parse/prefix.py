@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stethoscope.model.logs import Origin
 from stethoscope.parse.logtime import Calendar
-from stethoscope.parse.prefix_forms import ANGLE, BLANK, BRACKET, DIGIT, NO_HOST, PAREN, PROMPT, QUOTE, STATED, WORD
+from stethoscope.parse.prefix_forms import (
+    ANGLE,
+    BLANK,
+    BRACKET,
+    DIGIT,
+    NO_HOST,
+    PAREN,
+    PROMPT,
+    QUOTE,
+    SEL,
+    STATED,
+    WORD,
+)
 from stethoscope.parse.prefix_said import TAKE, Outer, Said
 from stethoscope.text import clean
 
@@ -36,6 +48,7 @@ _CONTINUES = re.compile(
 _TRACEBACK = "Traceback (most recent call last)"
 _ERROR_LINE = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Failure|Timeout)\b|[A-Za-z_][\w.]*: ")
 _KERNEL = ("NVRM: ", "nvidia-nvswitch")
+_GPU_NODE = re.compile(r"gpu-?\d{1,6}")
 _BOOT = re.compile(r"-- (?:Boot|Reboot)\b|Linux version \d")
 
 
@@ -116,6 +129,8 @@ class PeelState:
             self.shell_host = prompt["host"]
         elif not said.walls and " AT " in text and (stated := STATED.search(text)):
             said.take_iso(stated)
+        elif not said.walls and "| " in text[:_PROMPT_AT] and (entry := SEL.match(text)):
+            said.take_sel(entry)
         return self._settle(text, said, outer)
 
     def _settle(self, text: str, said: Said, outer: Outer | None) -> Peeled:
@@ -228,13 +243,14 @@ class PeelState:
             host.uptime_s = None
         return (replace(origin, boot=host.boot) if origin.boot != host.boot else origin), at
 
-    def knows_host(self, word: str) -> bool:
-        """Tell whether `word` before a colon is the host that printed the line, as far as the lines above show."""
+    def knows_host(self, word: str, *, is_sure: bool = False) -> bool:
+        """Tell whether `word` before a colon is the host that printed the line, as far as the lines above show, or,
+        `is_sure`, what stands behind it."""
         if word in self.hosts:
             return True
-        if not any(c.isdigit() for c in word) or NO_HOST.match(word):
+        if not any(c.isdigit() for c in word) or (NO_HOST.match(word) and not (is_sure and _GPU_NODE.fullmatch(word))):
             return False
-        if "-" in word.strip("-") or "." in word.strip(".") or word == self._doubtful_host:
+        if "-" in word.strip("-") or "." in word.strip(".") or is_sure or word == self._doubtful_host:
             self.hosts.add(word)
             return True
         # A word with a number may be anything: a second line that begins with it says that it is a host.

@@ -29,7 +29,7 @@ def _iso(name: str) -> str:
 
 BRACKET = re.compile(
     r"(?:"
-    r"(?P<rank>\[rank[ :]?(?P<r_rank>\d{1,7})\]:? ?)"
+    r"(?P<rank>\[rank:? ?(?P<r_rank>\d{1,7})\]:? ?)"
     r"|(?P<uptime>\[ *(?P<u_up>\d{1,10}\.\d{3,9})(?: *< *\d+\.\d+>)?\](?: ?\[ *[TC]\d+\])?(?: |$))"
     r"|(?P<delta>\[ *[+<] *(?P<d_up>\d{1,7}\.\d{3,9})>?\](?: |$))"
     r"|(?P<counter>\[ *\d{1,9}\] " + _AHEAD + r")"
@@ -40,7 +40,7 @@ BRACKET = re.compile(
     r"(?P<c_t>\d\d:\d\d:\d\d) (?P<c_year>\d{4})\](?: |$))"
     r"|(?P<relative>\[(?P<e_mon>[A-Za-z]{3}) ?(?P<e_day>\d{1,2}) (?P<e_t>\d\d:\d\d)\](?: |$))"
     r"|(?P<dated>\[(?P<f_mon>[A-Za-z]{3}) +(?P<f_day>\d{1,2}) (?P<f_year>\d{4}) (?P<f_t>\d\d:\d\d:\d\d)\] ?)"
-    r"|(?P<mpi>\[[^\s\],]{1,64},(?P<m_rank>\d{1,7})\]<(?:std(?:out|err|diag))>: ?)"
+    r"|(?P<mpi>\[(?:[^\s\],]{1,64},)?(?P<m_rank>\d{1,7})\]<(?:std(?:out|err|diag))>: ?)"
     r"|(?P<role>\[(?P<l_role>[a-z]\w{0,31}?)(?P<l_rank>\d{1,4})\]: ?)"
     r"|(?P<pod>\[pod/(?P<k_pod>[^\s/\]]{1,253})(?:/[^\s\]]{0,253})?\] )"
     r"|(?P<level>\[" + _LEVEL + r"\] (?=\d{4}-))"
@@ -50,7 +50,8 @@ BRACKET = re.compile(
 DIGIT = re.compile(
     r"(?:"
     r"(?P<cri>" + _iso("i") + r" std(?:out|err) [FP](?: |$))"
-    r"|(?P<iso>" + _iso("b") + r"(?:(?: - )| ?[:|] | |$|(?=\[)))"
+    r"|(?P<iso>" + _iso("b") + r"(?:(?: - )| ?[:|] |\"? |$|(?=\[)))"
+    r"|(?P<go>(?P<j_year>\d{4})/(?P<j_mon>\d\d)/(?P<j_day>\d\d) (?P<j_t>\d\d:\d\d:\d\d)(?:\.(?P<j_f>\d{1,9}))? )"
     r"|(?P<unix>(?P<z_at>[1-3]\d{9}\.\d{1,9}) )"
     r"|(?P<nccl>" + _NCCL + r")"
     r"|(?P<talos>(?P<t_host>[\w.:-]{1,253}): (?:kern|user|daemon): +\w+: )"
@@ -64,9 +65,15 @@ DIGIT = re.compile(
 )
 WORD = re.compile(
     r"(?:"
-    r"(?P<glog_py>(?P<g_l>[EWIF])(?P<g_date>\d{4}) (?P<g_t>\d\d:\d\d:\d\d)(?:\.(?P<g_f>\d{1,9}))? +(?P<g_pid>\d{1,9}) "
-    r"[^\s\]]{1,200}:\d+\] ?)"
+    r"(?P<glog_py>(?P<g_l>[EWIF])(?P<g_date>(?:20\d\d)?\d{4}) (?P<g_t>\d\d:\d\d:\d\d)(?:\.(?P<g_f>\d{1,9}))? +"
+    r"(?P<g_pid>\d{1,9}) [^\s\]]{1,200}:\d+\] ?)"
     r"|(?P<nccl>" + _NCCL + r")"
+    r"|(?P<opensm>(?P<p_mon>[A-Z][a-z]{2}) +(?P<p_day>\d{1,2}) (?P<p_t>\d\d:\d\d:\d\d) (?P<p_f>\d{6}) "
+    r"\[[0-9A-Fa-f]{1,16}\] (?:0x[0-9a-f]{2} -> )?)"
+    r"|(?P<date>[A-Z][a-z]{2} (?P<q_mon>[A-Z][a-z]{2}) +(?P<q_day>\d{1,2}) (?P<q_t>\d\d:\d\d:\d\d) "
+    r"(?:(?P<q_zone>[A-Z]{3,5}) )?(?P<q_year>20\d\d)(?::? |$))"
+    r"|(?P<leveled>" + _LEVEL + r":? +(?=\d{4}-\d\d-\d\d[T ]))"
+    r"|(?P<logfmt>(?:time|ts|timestamp|t)=\"?(?=\d{4}-\d\d-\d\d[T ]))"
     r"|(?P<bsd>(?P<o_mon>[^\W\d_]{3,9}\.?) +(?P<o_day>\d{1,2}) (?P<o_t>\d\d:\d\d:\d\d)(?:\.(?P<o_f>\d{1,9}))? "
     r"(?=\S+ [\w./@()-]+(?:\[\d+\])?: |\[|kernel: |\S+ kernel))"
     r"|(?P<full>[A-Z][a-z]{2} " + _ISO.format("w") + r" (?P<wz>[A-Z+-][\w:+-]{1,8}) )"
@@ -79,6 +86,7 @@ WORD = re.compile(
     r"|(?P<submitit>submitit " + _LEVEL + r" \(" + _iso("b") + r"\) - )"
     r"|(?P<container>(?P<k_pod>[a-z0-9][a-z0-9.-]{0,200}-(?:worker|master|launcher|launch|node)-?\d{1,6})"
     r"(?:: ?| +\| ?| " + _AHEAD + r"))"
+    r"|(?P<compose>(?P<w_pod>[a-z][a-z0-9_.]{0,60}(?:-[a-z0-9_.]{1,60}){0,6}-\d{1,4}) +\| )"
     r"|(?P<pdsh>(?P<p_host>[A-Za-z][\w.-]{0,252}):(?: |$))"
     r")"
 )
@@ -95,6 +103,12 @@ BLANK = re.compile(
 )
 QUOTE = re.compile(r"(?P<quote>(?:(?:>|&gt;) ?\+? ?)+|[`'\"](?=\[|NVRM: |[A-Z][a-z]{2} +\d))")
 
+SEL = re.compile(r"^ *[0-9a-f]{1,4} \| (?P<mon>\d\d)/(?P<day>\d\d)/(?P<year>\d{4}) \| (?P<clock>\d\d:\d\d:\d\d)")
+"""An entry of a management controller's event log, whose columns all belong to the message."""
+OWN_STAMP = re.compile(
+    r"\[\d{4}-\d\d-\d\d|\d{4}-\d\d-\d\d[T ]\d\d:|\[rank\d|\[[EWIF]\d{3,4} |[EWIF]\d{4} \d\d:|\S{1,253}:\d+:\d+ \[\d"
+)
+"""What begins a line of its own: a word and a colon before it name who collected it."""
 STATED = re.compile(r" AT " + _iso("b"))
 """When it happened, as Slurm says it behind no stamp."""
 PROMPT = re.compile(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stethoscope.model.logs import Origin
 from stethoscope.parse.logtime import Calendar, fraction, month_number
-from stethoscope.parse.prefix_forms import DAEMONS, IDENT, ISO_STAMP
+from stethoscope.parse.prefix_forms import DAEMONS, IDENT, ISO_STAMP, OWN_STAMP
 
 if TYPE_CHECKING:
     import re
@@ -175,6 +175,37 @@ class Said:
         self.wall(self.state.calendar.at(year, month, day, match["x_t"], None, None))
         return True
 
+    def take_go(self, match: re.Match[str]) -> bool:
+        year, month, day = int(match["j_year"]), int(match["j_mon"]), int(match["j_day"])
+        self.wall(self.state.calendar.at(year, month, day, match["j_t"], match["j_f"], None))
+        return True
+
+    def take_opensm(self, match: re.Match[str]) -> bool:
+        month = month_number(match["p_mon"])
+        if month is None:
+            return False
+        calendar = self.state.calendar
+        self.wall(calendar.at_without_year(month, int(match["p_day"]), match["p_t"], match["p_f"]))
+        return True
+
+    def take_date(self, match: re.Match[str]) -> bool:
+        month = month_number(match["q_mon"])
+        if month is None:
+            return False
+        year, day = int(match["q_year"]), int(match["q_day"])
+        self.wall(self.state.calendar.at(year, month, day, match["q_t"], None, match["q_zone"]))
+        return True
+
+    def take_sel(self, match: re.Match[str]) -> None:
+        """Take the time of an entry of a management controller's log, which stays in the message."""
+        year, month, day = int(match["year"]), int(match["mon"]), int(match["day"])
+        self.wall(self.state.calendar.at(year, month, day, match["clock"], None, None))
+
+    def take_compose(self, match: re.Match[str]) -> bool:
+        self.pod = match["w_pod"]
+        self.name(self.pod)
+        return True
+
     def take_vllm(self, match: re.Match[str]) -> bool:
         near = self.walls[0] if self.walls else None
         calendar = self.state.calendar
@@ -222,9 +253,13 @@ class Said:
     def take_glog(self, match: re.Match[str]) -> bool:
         digits, clock = match["g_date"], match["g_t"]
         if digits and clock:
-            month, day = int(digits[:-2]), int(digits[-2:])
-            near = self.walls[0] if self.walls else None
-            self.wall(self.state.calendar.at_without_year(month, day, clock, match["g_f"], near))
+            month, day = int(digits[-4:-2]), int(digits[-2:])
+            calendar = self.state.calendar
+            if len(digits) == 8:
+                self.wall(calendar.at(int(digits[:4]), month, day, clock, match["g_f"], None))
+            else:
+                near = self.walls[0] if self.walls else None
+                self.wall(calendar.at_without_year(month, day, clock, match["g_f"], near))
         return True
 
     def take_glog_py(self, match: re.Match[str]) -> bool:
@@ -271,7 +306,10 @@ class Said:
         return True
 
     def take_pdsh(self, match: re.Match[str]) -> bool:
-        if self.host is not None or not self.state.knows_host(match["p_host"]):
+        if self.host is not None:
+            return False
+        is_sure = OWN_STAMP.match(match.string, match.end()) is not None
+        if not self.state.knows_host(match["p_host"], is_sure=is_sure):
             return False
         self.host = match["p_host"]
         self.name(f"{self.host}:")
@@ -324,11 +362,13 @@ TAKE: dict[str, Callable[[Said, re.Match[str]], bool]] = {
     for name in (
         "iso", "cri", "bsd", "full", "ctime", "dated", "slash", "vllm", "relative", "delta", "uptime", "kmsg", "syslog",
         "glog", "glog_py", "nccl", "rank", "mpi", "role", "srun", "pod", "pdsh", "talos", "ray", "more",
-        "kernel", "unix",
+        "kernel", "unix", "go", "opensm", "date", "compose",
     )
 }  # fmt: skip
 TAKE.update(
     submitit=Said.take_iso,
     container=Said.take_pod,
-    **dict.fromkeys(("counter", "level", "tid", "decode", "priority", "quote", "padded"), Said.take_nothing),
+    **dict.fromkeys(
+        ("counter", "level", "tid", "decode", "priority", "quote", "padded", "leveled", "logfmt"), Said.take_nothing
+    ),
 )

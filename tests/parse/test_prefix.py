@@ -75,6 +75,14 @@ def one(line: str | bytes, **state: object) -> Peeled:
             None,
             "192.0.2.17",
         ),
+        ("Fri Mar  6 04:44:24 2026 ", "2026-03-06T04:44:24Z", None, None),
+        ("Fri Mar  6 04:44:24 UTC 2026: ", "2026-03-06T04:44:24Z", None, None),
+        ("2026/03/14 02:07:11.5 ", "2026-03-14T02:07:11.5Z", None, None),
+        ("INFO 2026-03-14 02:07:11,123 ", "2026-03-14T02:07:11.123Z", None, None),
+        ('time="2026-03-14T02:07:11Z" ', "2026-03-14T02:07:11Z", None, None),
+        ("ts=2026-03-14T02:07:11.1Z ", "2026-03-14T02:07:11.1Z", None, None),
+        ("Mar 14 02:07:11 873641 [4A1F2700] 0x02 -> ", "2026-03-14T02:07:11.873641Z", None, None),
+        ("E20260314 02:07:11.123456 2287 health.cc:159] ", "2026-03-14T02:07:11.123456Z", None, None),
         ("[Feb 25 2025 13:59:45] [INFO] [tid 1803] ", "2025-02-25T13:59:45Z", None, None),
     ],
 )
@@ -102,6 +110,9 @@ NCCL = "misc/socket.cc:49 NCCL WARN socketProgress: Connection closed by remote 
         ),
         ("[rank3]: ", {"rank": 3}),
         ("[rank3]:", {"rank": 3}),
+        ("[rank: 3] ", {"rank": 3}),
+        ("[0]<stderr>: ", {"rank": 0}),
+        ("trainer-1  | ", {"pod": "trainer-1"}),
         ("[default3]:", {"local_rank": 3}),
         ("[trainer12]: ", {"local_rank": 12}),
         (" 12: ", {"task": 12}),
@@ -331,6 +342,19 @@ def test_a_bare_host_is_believed_the_second_time() -> None:
     assert peel("k101: hello", state).origin.host == "k101"
     peel("lynx:1:2 [0] NCCL INFO x", state)
     assert peel("lynx: hello", state).origin.host == "lynx"
+
+
+def test_a_bare_host_is_believed_at_once_before_what_begins_a_line() -> None:
+    line = one("gpu-1: [2026-03-14 02:07:11] gpu-1:12:13 [0] NCCL WARN boo")
+    assert (line.text, line.origin.host, line.at) == ("NCCL WARN boo", "gpu-1", wall("2026-03-14T02:07:11Z"))
+    for text in ("gpu-1: hot", "rank3: 2026-03-14 02:07:11 boo", "train.py: [rank3] boo", "layer12: [rank3]: boo"):
+        assert one(text).origin.host is None
+
+
+def test_an_entry_of_the_event_log_keeps_its_columns() -> None:
+    text = "1a | 03/14/2026 | 02:07:11 | Temperature #0x30 | Upper Critical going high | Asserted"
+    for line in (text, f"  {text}"):
+        assert (one(line).text, one(line).at) == (line, wall("2026-03-14T02:07:11Z"))
 
 
 def test_host_of_a_prompt_holds_for_what_was_pasted_below() -> None:
