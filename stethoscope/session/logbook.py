@@ -127,11 +127,14 @@ class LogBook:
         """Take the kernel lines that are new in a snapshot; they are judged in the background."""
         if snapshot.events is self._fleet_events or (self._fleet_task is not None and not self._fleet_task.done()):
             return
-        if self._fleet_lines > KERNEL_LINES:
+        held = frozenset(map(id, snapshot.events))
+        # A replay that was taken to another time tells everything anew.
+        is_anew = bool(self._fleet_known) and not self._fleet_known & held
+        if is_anew or self._fleet_lines > KERNEL_LINES:
             self._fleet_scanner, self._fleet_known, self._fleet_lines = None, frozenset(), 0
         self._fleet_events = snapshot.events
         new = [event for event in snapshot.events if id(event) not in self._fleet_known]
-        self._fleet_known = frozenset(map(id, snapshot.events))
+        self._fleet_known = held
         self._fleet_lines += len(new)
         self._fleet_task = asyncio.create_task(self._read_fleet(new))
 

@@ -121,6 +121,18 @@ async def test_the_kernels_of_the_fleet_are_one_time_line_and_nothing_is_taken_t
     await book.close()
 
 
+async def test_a_replay_that_jumps_is_read_anew() -> None:
+    snapshot, book = fleet(2), book_on()
+    for _ in range(2):
+        # The same line, but not the same event: it was told again.
+        snapshot = replace(snapshot, events=(LogEvent("gpu-002", "kernel", XID, WALL - 30),))
+        version = book.fleet.version
+        book.feed_fleet(snapshot)
+        await until(book, book.fleet, lambda log, version=version: log.version > version)
+    assert book.fleet.decoded is not None
+    assert [event.count for event in book.fleet.decoded.log.events] == [1]
+
+
 async def test_a_quiet_fleet_is_said_to_be_quiet() -> None:
     book = book_on()
     book.feed_fleet(fleet(2))

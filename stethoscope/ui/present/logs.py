@@ -162,7 +162,7 @@ def detail_rows(
         return [(), ()]
     if row.event is None:
         checks = row.verdict.next_checks if row.verdict is not None else ()
-        text = f"check: {'; '.join(checks)}" if checks else ""
+        text = f"check: {'; '.join(check.rstrip('.') for check in checks)}" if checks else ""
         first, *rest = textwrap.wrap(text, cells - 2, break_on_hyphens=False) or [""]
         second = cut(" ".join(rest), cells - 2, glyphs.ellipsis)
         return [(Span(f" {first}"),), (Span(f" {second}"),)]
