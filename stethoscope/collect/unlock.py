@@ -9,6 +9,7 @@ import base64
 import binascii
 import re
 import struct
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,9 @@ TRIES = 3
 _BLOCK = re.compile(rb"-----BEGIN ([A-Z0-9 ]*)PRIVATE KEY-----\s*(.*?)-----END", re.DOTALL)
 _MAGIC = b"openssh-key-v1\0"
 _IDENTITY = re.compile(r"^\s*identityfile[ \t=]+(.+?)\s*$", re.IGNORECASE | re.MULTILINE)
-_INCLUDE = re.compile(r"^\s*include[ \t=]+\S", re.IGNORECASE | re.MULTILINE)
+_INCLUDE = re.compile(r"^\s*include[ \t=]+(.+?)\s*$", re.IGNORECASE | re.MULTILINE)
+_MOST_CONFIGS = 64
+"""So many files of a configuration are looked at before all of it is read as for a connection."""
 
 
 def is_locked(path: Path) -> bool:
@@ -81,19 +84,38 @@ def may_need(identity: str | None, fleet_texts: Iterable[str], ssh_config: str |
     if identity is not None and is_locked(Path(identity).expanduser()):
         return True
     named = [found for text in fleet_texts for found in re.findall(r"identity_file:\s*[\"']?([^\s\"',}]+)", text)]
-    configs = ["~/.ssh/config", "/etc/ssh/ssh_config"] if ssh_config is None else [ssh_config]
-    for config in configs:
-        try:
-            text = Path(config).expanduser().read_text(errors="replace")
-        except OSError:
-            continue
-        if _INCLUDE.search(text):
-            return True
-        named += _IDENTITY.findall(text)
+    texts = _config_texts(["~/.ssh/config", "/etc/ssh/ssh_config"] if ssh_config is None else [ssh_config])
+    if texts is None:
+        return True
+    named += [found for text in texts for found in _IDENTITY.findall(text)]
     from stethoscope.collect.program import USUAL_KEYS
 
     paths = [Path(name.strip('"')).expanduser() for name in dict.fromkeys((*named, *USUAL_KEYS))]
     return any("%" in str(path) or not path.is_absolute() or is_locked(path) for path in paths)
+
+
+def _config_texts(paths: Sequence[str]) -> list[str] | None:
+    """Return the SSH configuration at `paths` with what it includes, as it stands; None when that cannot be told."""
+    waiting = [Path(path).expanduser() for path in paths]
+    texts: dict[Path, str] = {}
+    while waiting:
+        path = waiting.pop()
+        if path in texts:
+            continue
+        if len(texts) == _MOST_CONFIGS:
+            return None
+        try:
+            texts[path] = path.read_text(errors="replace")
+        except OSError:
+            continue
+        for words in _INCLUDE.findall(texts[path]):
+            if "**" in words or any(sign in words for sign in "%$\"'\\#"):
+                return None
+            for word in words.split():
+                # Which directory a name starts from depends on whose file it is: a look too many does no harm.
+                for directory in (Path("~/.ssh").expanduser(), path.parent):
+                    waiting += map(Path, glob(str(directory / Path(word).expanduser()), include_hidden=True))
+    return list(texts.values())
 
 
 def locked_keys(nodes: Sequence[FleetNode], ssh_config: str | None) -> list[Path]:
