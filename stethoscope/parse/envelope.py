@@ -125,7 +125,8 @@ class Unwrapper:
 
     def _container(self, raw: bytes, number: int) -> Iterator[Inner]:
         mark = next((at for word in _CRI if (at := raw.find(word, 0, _CRI_FIRST)) > 0), -1)
-        if mark < 0:
+        # Only a stamp stands before it: somewhere in a line it is what a program says.
+        if mark < 0 or b" " in raw[:mark]:
             yield Inner(raw, number, None)
             return
         stream, is_part = raw[mark : mark + 7], raw[mark + 8 : mark + 9] == b"P"
