@@ -85,7 +85,7 @@ def judge(log: Log, signatures: KnownSignatures) -> tuple[LogVerdict, list[LogVe
         winner.culprits = refined(winner.culprits, first_to_end(scene))
     verdict = _verdict(scene, winner, others)
     ceiling = verdict.confidence
-    rivals = [other for other in others if other.explained_by is None]
+    rivals = [other for other in others if other.explained_by is None and other.root_cause != "unknown"]
     return verdict, [_verdict(scene, other, [], ceiling=ceiling * 0.6) for other in rivals]
 
 
