@@ -114,6 +114,8 @@ def culprits_of(scene: Scene, clues: Iterable[Clue], *, by_host: bool = False) -
     for clue in clues:
         rank = clue.rank
         host = clue.host or (scene.who.host_of(rank) if rank is not None else None) or scene.who.only_host()
+        if scene.is_of_operator(clue):
+            rank, host = _said_of(scene, clue, rank, host)
         if by_host and host and len({c.rank for c in clues if c.host == clue.host}) > 1:
             rank = None
         culprit = make_culprit(scene, rank, host, clue.event.device)
@@ -124,6 +126,19 @@ def culprits_of(scene: Scene, clues: Iterable[Clue], *, by_host: bool = False) -
         hosts = culprits_of(scene, clues, by_host=True)
         return hosts if len(hosts) <= 2 else []
     return found if len(found) <= MOST_CULPRITS else []
+
+
+def _said_of(scene: Scene, clue: Clue, rank: int | None, host: str | None) -> tuple[int | None, str | None]:
+    """Return rank and host that the fields of an operator's signature name; those of the line where they name none."""
+    meaning = scene.meaning(clue.event)
+    if meaning is None or meaning.culprit.blame not in ("named", "peer"):
+        return rank, host
+    names = meaning.culprit
+    number, name = (names.rank, names.host) if names.blame == "named" else (names.peer_rank, names.peer)
+    said_rank, said_host = clue.number(number), clue.text(name)
+    if said_rank is None and not said_host:
+        return rank, host
+    return said_rank, scene.who.named(said_host) if said_host else None
 
 
 def make_culprit(scene: Scene, rank: int | None, host: str | None, device: str | None = None) -> Culprit:

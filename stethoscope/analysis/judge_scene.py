@@ -39,8 +39,26 @@ _RANK_INSIDE = re.compile(r".{0,80}?\[[Rr]ank[ :_=]?(\d{1,6})\]")
 _LISTED = re.compile(r"\[\d+\](?P<name>[\w.@-]+):(?P<ip>[0-9a-fA-F.:]+?)<")
 
 
+class Accused(Protocol):
+    """Which fields of a line say whom it accuses."""
+
+    @property
+    def blame(self) -> str: ...
+    @property
+    def rank(self) -> str: ...
+    @property
+    def host(self) -> str: ...
+    @property
+    def peer(self) -> str: ...
+    @property
+    def peer_rank(self) -> str: ...
+
+
 class Meaning(Protocol):
     """What a signature says about a line of its kind."""
+
+    @property
+    def culprit(self) -> Accused: ...
 
     @property
     def root_cause(self) -> str | None: ...

@@ -54,6 +54,25 @@ def test_a_cause_is_a_cause_whatever_its_name(tmp_path: Path, name: str) -> None
     assert verdict.next_checks[0] == "scratchctl status SERVER"
 
 
+@pytest.mark.parametrize(
+    ("names", "host"),
+    [
+        ("{blame: named, host: server}", "stor-04"),
+        ("{blame: peer, peer: server}", "stor-04"),
+        ("{blame: named, rank: mount}", "node-c02"),
+        ("{blame: reporter}", "node-c02"),
+    ],
+)
+def test_whom_its_fields_name_is_who_is_to_blame(
+    tmp_path: Path, names: str, host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(
+        globals(), "WRITTEN", WRITTEN + "  culprit: " + names.replace("{", "{{").replace("}", "}}") + "\n"
+    )
+    verdict = judged(tmp_path, "scratch.server_lost", "cause", [*steps(10, 60), LOST])
+    assert answer(verdict) == ("shared_fs_stall", "P1", [(None, host)])
+
+
 def test_what_a_job_outlived_is_no_cause(tmp_path: Path) -> None:
     assert judged(tmp_path, "scratch.server_lost", "cause", [LOST, *steps(10, 200)]).root_cause == "healthy"
 
