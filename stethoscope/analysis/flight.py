@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from stethoscope.analysis.flight_differ import Difference, Key, compare, sizes_text
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from stethoscope.parse.flight_recorder import Call, Dump, Standing
 
@@ -14,17 +17,7 @@ Reason = Literal["late", "stuck", "absent", "together", "cycle"]
 """Why waiting ends at a rank: `late` never asked for the call and waits for nothing, `stuck` does not finish what its
 peers finished, `absent` left no dump, `together` all are in the call and none finishes, `cycle` they wait for one
 another in different calls."""
-UNEVEN = ("all_to_all", "alltoall", "all_to_allv", "send", "recv", "gather", "scatter", "broadcast", "coalesced")
-"""Operations whose ranks may differ in the sizes they bring."""
-_DTYPES_DIFFER = ("send", "recv", "coalesced", "gather", "scatter")
 MOST_DIFFERENCES = 8
-
-
-class Key(NamedTuple):
-    """A group as all of its ranks know it: names alone are used again by others."""
-
-    name: str
-    ranks: tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -46,21 +39,6 @@ class GroupState:
     """Never asked for it, as their dumps say."""
     absent: list[int] = field(default_factory=list)
     """Of whom there is no dump."""
-
-
-class Difference(NamedTuple):
-    """Ranks of one group that issued different calls at the same place of its order."""
-
-    key: Key
-    seq: int
-    what: Literal["op", "sizes", "dtype"]
-    usual: str
-    usual_ranks: tuple[int, ...]
-    odd: str
-    odd_ranks: tuple[int, ...]
-    where: str
-    """The program's own line of the odd ones."""
-    created_ns: int
 
 
 class End(NamedTuple):
@@ -98,7 +76,12 @@ class Flight:
                 key = Key(name, ranks or tuple(sorted(holders[name])))
                 self.keys[dump.rank, name] = key
                 self.descriptions.setdefault(key, description)
-        self.world = sorted({rank for key in self.descriptions for rank in key.ranks} | set(self.dumps))
+        world = {rank for key in self.descriptions for rank in key.ranks} | set(self.dumps)
+        self._knows_ranks = any(ranks for dump in dumps for _, ranks in dump.groups.values())
+        if not self._knows_ranks:
+            # Old dumps do not say who is in a group: a gap in the ranks of the files is all there is.
+            world |= set(range(max(self.dumps, default=-1) + 1))
+        self.world = sorted(world)
         self.absent = [rank for rank in self.world if rank not in self.dumps]
         self._calls: dict[tuple[int, Key], dict[int, Call]] = {}
         self._pending: dict[int, list[Call]] = {rank: [] for rank in self.dumps}
@@ -254,6 +237,8 @@ class Flight:
         earlier = [m for m in key.ranks if m != rank and (own := self.blocked(m)) is not None and not _same(own, call)]
         if earlier:
             return None, earlier
+        if self.absent and not self._knows_ranks:
+            return End("absent", tuple(self.absent), key, call.seq, call.op), []
         return End("together", tuple(places.get("waiting", [])), key, call.seq, call.op), []
 
     def _step_p2p(self, rank: int, call: Call, key: Key) -> tuple[End | None, list[int]]:
@@ -277,10 +262,17 @@ class Flight:
                 calls.setdefault(seq, []).append((rank, call))
         for seq in sorted(calls):
             if len(calls[seq]) > 1 and any(call.is_pending for _, call in calls[seq]):
-                found = _compare(key, seq, calls[seq])
+                found = compare(key, seq, calls[seq], partial(self._of_siblings, key, seq))
                 if found is not None:
                     return found
         return None
+
+    def _of_siblings(self, key: Key, seq: int) -> list[Call]:
+        """Return the same call of other groups that are for the same thing: the program is one."""
+        description = self.descriptions[key]
+        others = [other for other, named in self.descriptions.items() if named == description and other != key]
+        found = (self.calls(rank, other).get(seq) for other in others for rank in other.ranks)
+        return [call for call in found if call is not None]
 
 
 def _telling(state: GroupState) -> tuple[bool, bool, int, int, Key]:
@@ -291,46 +283,3 @@ def _telling(state: GroupState) -> tuple[bool, bool, int, int, Key]:
 
 def _same(one: Call, other: Call) -> bool:
     return (one.group, one.seq, one.is_p2p) == (other.group, other.seq, other.is_p2p)
-
-
-def _compare(key: Key, seq: int, calls: Sequence[tuple[int, Call]]) -> Difference | None:
-    if len({(call.op, call.inputs, call.dtypes) for _, call in calls}) == 1:
-        return None
-    ops = {call.op for _, call in calls}
-    if len(ops) > 1:
-        return _odd(
-            key, seq, "op", [(rank, f"{call.op} {sizes_text(call.inputs)}".strip(), call) for rank, call in calls]
-        )
-    op = next(iter(ops))
-    if not op.startswith(UNEVEN):
-        sized = [(rank, f"{op} {sizes_text(call.inputs)}", call) for rank, call in calls]
-        if len({text for _, text, _ in sized}) > 1:
-            return _odd(key, seq, "sizes", sized)
-    typed = [(rank, f"{op} of {', '.join(dict.fromkeys(call.dtypes))}", call) for rank, call in calls if call.dtypes]
-    if len({text for _, text, _ in typed}) > 1 and not op.startswith(_DTYPES_DIFFER):
-        return _odd(key, seq, "dtype", typed)
-    return None
-
-
-def _odd(
-    key: Key, seq: int, what: Literal["op", "sizes", "dtype"], said: Iterable[tuple[int, str, Call]]
-) -> Difference:
-    by_text: dict[str, list[tuple[int, Call]]] = {}
-    for rank, text, call in said:
-        by_text.setdefault(text, []).append((rank, call))
-    ordered = sorted(by_text.items(), key=lambda item: (-len(item[1]), item[1][0][0]))
-    (usual, usual_calls), others = ordered[0], ordered[1:]
-    odd = [entry for _, entries in others for entry in entries]
-    return Difference(
-        key, seq, what, usual, tuple(rank for rank, _ in usual_calls), others[0][0],
-        tuple(sorted(rank for rank, _ in odd)), next((call.where for _, call in odd if call.where), ""),
-        min(call.created_ns for _, call in [*usual_calls, *odd]),
-    )  # fmt: skip
-
-
-def sizes_text(sizes: Sequence[Sequence[int]]) -> str:
-    """Return sizes of tensors in words: 4096x5120, and how many more there are."""
-    if not sizes:
-        return ""
-    first = "x".join(str(number) for number in sizes[0]) or "scalar"
-    return first if len(sizes) == 1 else f"{first} and {len(sizes) - 1} more"

@@ -11,7 +11,8 @@ from stethoscope.model.logs import Culprit, LogVerdict
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from stethoscope.analysis.flight import Difference, End, Flight, GroupState, Key, Waits
+    from stethoscope.analysis.flight import End, Flight, GroupState, Waits
+    from stethoscope.analysis.flight_differ import Difference, Key
     from stethoscope.parse.flight_recorder import Call
 
 _MOST_FACTS = 5
@@ -120,18 +121,18 @@ def _absent_verdict(flight: Flight, waits: Sequence[Waits]) -> LogVerdict:
 def _mismatch(flight: Flight, difference: Difference) -> LogVerdict:
     odd, usual = ranks_in_words(difference.odd_ranks), ranks_in_words(difference.usual_ranks)
     where = f" at {difference.where}" if difference.where else ""
-    clear = len(difference.odd_ranks) < len(difference.usual_ranks)
     summary = (
         f"{group_in_words(flight, difference.key)} disagree at number {difference.seq}: {odd} called {difference.odd}"
         f"{where}, {usual} {difference.usual}."
     )
+    both = (*difference.usual_ranks, *difference.odd_ranks)
     fact = Fact(
         f"{odd}: {_WHAT[difference.what]} at number {difference.seq}", difference.odd, difference.usual,
         f"group {difference.key.name}", _time(difference.created_ns), "flight recorder",
     )  # fmt: skip
     return LogVerdict(
-        "collective_mismatch_desync", 0.9 if clear else 0.85, Severity.P1, summary, "flight.mismatch",
-        _culprits(difference.odd_ranks), (fact,),
+        "collective_mismatch_desync", 0.9 if difference.is_clear else 0.8, Severity.P1, summary,
+        "flight.mismatch", _culprits(difference.odd_ranks if difference.is_clear else both), (fact,),
         next_checks=(
             "code that some ranks alone run: an early exit, a branch on data or rank, a last and smaller batch",
             "TORCH_DISTRIBUTED_DEBUG=DETAIL on the next run checks every call before it is made",

@@ -154,3 +154,24 @@ def test_ranks_in_words() -> None:
     assert ranks_in_words([7]) == "rank 7"
     assert ranks_in_words([*range(31), *range(32, 512)]) == "ranks 0-30 and 32-511"
     assert ranks_in_words(range(0, 200, 2)) == "100 ranks"
+
+
+def test_between_two_ranks_other_groups_of_the_same_kind_decide() -> None:
+    groups = {"1": ("TP", [0, 1]), "2": ("TP", [2, 3])}
+
+    def pair(rank: int, op: str) -> dict[str, Any]:
+        name = "1" if rank < 2 else "2"
+        return dump([call(1, 5, op, group=(name, "TP"))], {name: groups[name]}, {name: (5, 4)})
+
+    verdict, ranks = judged({0: pair(0, "broadcast"), 1: pair(1, "all_reduce"), 2: pair(2, "all_reduce")})
+    assert (verdict.signature, ranks) == ("flight.mismatch", [0])
+    verdict, ranks = judged({0: pair(0, "broadcast"), 1: pair(1, "all_reduce")})
+    assert (verdict.signature, ranks) == ("flight.mismatch", [0, 1])
+
+
+def test_old_dumps_without_groups_are_missed_by_the_gap_in_their_ranks() -> None:
+    old = {rank: waiting(rank, 4) for rank in (0, 1, 3)}
+    for document in old.values():
+        del document["pg_config"], document["pg_status"]
+    verdict, ranks = judged(old)
+    assert (verdict.signature, ranks) == ("flight.absent", [2])
