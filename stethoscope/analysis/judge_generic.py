@@ -99,6 +99,7 @@ _CUDA_TEXTS: tuple[tuple[str, str, float], ...] = (
     (r"peer access|invalid argument|invalid resource handle", "nccl_bug", 0.45),
 )
 _ENDS_ITS_PROCESS = ("python.", "cuda.", "loader.", "storage.", "checkpoint.", "torch.watchdog.exception", "nccl.c")
+_OF_RUNNING_WORK = ("torch.watchdog.timeout", "nccl.socket.closed", "nccl.socket.recv", "nccl.ib.completion")
 _DEATHS = ("elastic.failed", "elastic.child_failed", "slurm.task_exit", "launcher.deepspeed", "run.mpi_exit")
 _ALIASES = {"gpu_hw_fault": {"cuda.ecc": "gpu_memory_fault", "cuda.gpu_lost": "gpu_fallen_off_bus"}}
 _NO_NUMBER = re.compile(r"(?i)loss[^|]{0,20}\bnan\b")
@@ -130,12 +131,23 @@ def alive_after(scene: Scene, clue: Clue) -> bool:
         return True
     if not scene.went_on(clue):
         return False
-    # What a dead process had printed before may come out of its buffers after its error.
-    return not (clue.signature.startswith(_ENDS_ITS_PROCESS) and _job_died_after(scene, clue))
+    # What a dead process had printed before may come out of its buffers, or stand in its other file, after its error.
+    if not clue.signature.startswith((*_ENDS_ITS_PROCESS, *_OF_RUNNING_WORK)):
+        return True
+    return not (_before_all_work(scene, clue) or _job_died_after(scene, clue))
+
+
+def _before_all_work(scene: Scene, clue: Clue) -> bool:
+    """Tell whether a line that only work can bring about stands before all work, with no clock to say it was so."""
+    if not clue.without_clock or scene.progressed_before(clue):
+        return False
+    return not any(before(start, clue) for start in scene.find("nccl.init.start", "launch.rank"))
 
 
 def _job_died_after(scene: Scene, clue: Clue) -> bool:
     """Tell whether launchers report a failed process after this line, and nothing was started anew in between."""
+    if not clue.signature.startswith(_ENDS_ITS_PROCESS):
+        return False
     again = [c for c in scene.find("nccl.init.start", "launch.rank") if before(clue, c, strictly=True)]
     died = [c for c in scene.find(*_DEATHS) if before(clue, c, strictly=True)]
     return bool(died) and not (again and before(again[0], died[-1]))

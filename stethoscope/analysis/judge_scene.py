@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
 from stethoscope.analysis.judge_ranks import Who, learn, number_of, text_of
@@ -124,6 +126,11 @@ class Clue:
         """Return the first of these fields as text."""
         return text_of(self.event.fields, *names)
 
+    @property
+    def without_clock(self) -> bool:
+        """Tell whether the line has no stamp of its own."""
+        return self.event.at is None or self.event.at_is_near
+
     def number(self, *names: str) -> int | None:
         """Return the first of these fields that is a whole number."""
         return number_of(self.event.fields, *names)
@@ -151,6 +158,7 @@ class Scene:
     """Host to its NCCL variables with their values."""
     _ends: list[Clue] | None = None
     _last: list[Clue] | None = None
+    _reached: tuple[list[int], list[int]] | None = None
 
     def find(self, *signatures: str) -> list[Clue]:
         """Return the clues of these signatures in order."""
@@ -191,7 +199,23 @@ class Scene:
     def went_on(self, clue: Clue) -> bool:
         """Tell whether the job did at least two more steps after this line."""
         last = self._last_steps()
-        return sum(step.event.count for step in last if before(clue, step, strictly=True)) > 1
+        if sum(step.event.count for step in last if before(clue, step, strictly=True)) <= 1:
+            return False
+        return not self._printed_late(clue, last[-1])
+
+    def _printed_late(self, clue: Clue, last: Clue) -> bool:
+        """Tell whether steps without a clock stand after a line only because files were put together in that order."""
+        if not (clue.without_clock or last.without_clock):
+            return False
+        if self._reached is None:
+            steps = [c for c in self.progress() if c.number("it") is not None]
+            marks = accumulate((c.number("it") or 0 for c in steps), max)
+            self._reached = [c.index for c in steps], list(marks)
+        places, marks_of = self._reached
+        count = bisect_left(places, clue.index)
+        if not count or marks_of[-1] > marks_of[count - 1] or "poch" in last.event.text:
+            return False
+        return not any(c.index > clue.index for c in self.find("nccl.init.start", "launch.rank"))
 
     def _last_steps(self) -> list[Clue]:
         if self._last is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stethoscope.analysis.judge_ranks import tasks_in
-from tests.analysis.job_lines import answer, bars, by, judge_files, steps, table, timed_out, verdict_of
+from tests.analysis.job_lines import TRACEBACK, answer, bars, by, judge_files, steps, table, timed_out, verdict_of
 
 OUT_OF_MEMORY = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.96 GiB. GPU 5 has a total capacity of 79.15 GiB of"
@@ -180,3 +180,10 @@ def test_of_two_independent_faults_the_earlier_is_the_cause() -> None:
 )
 def test_task_lists_of_slurm(text: str, tasks: list[int]) -> None:
     assert tasks_in(text) == tasks
+
+
+def test_an_error_survives_nothing_when_its_file_merely_stands_before_the_work() -> None:
+    error = ["[rank3]: " + line for line in [*TRACEBACK, "torch.OutOfMemoryError: CUDA out of memory."]]
+    assert answer(verdict_of(error, steps(10, 200))) == ("gpu_oom", "P1", [(3, None)])
+    assert answer(verdict_of(steps(200, 300), error, steps(10, 200))) == ("gpu_oom", "P1", [(3, None)])
+    assert verdict_of(steps(10, 200), error, steps(200, 300)).root_cause == "healthy"
