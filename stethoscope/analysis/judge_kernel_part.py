@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 STORM = 3
 """So many link errors are no accident."""
-_NODE = ("slurm.gres_low",)
+_NODE = ("slurm.gres_low", "k8s.device_plugin")
 """What a scheduler says of a node's hardware, not of a job."""
 _SHARED = ("nfs.", "lustre.", "beegfs.", "gpfs.", "weka.", "ceph.")
 _SETTLED_ELSEWHERE = {"host_oom", "healthy", "unknown", "scheduler_preemption"}

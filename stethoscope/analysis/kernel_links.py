@@ -97,8 +97,12 @@ def _names_fabric(incident: Incident) -> bool:
 
 
 def _unnamed(main: Incident, part: Incident) -> bool:
-    """The second and third line of a message name no address."""
-    return part.kind == main.kind == "gpu" and part.pci is None and main.pci is not None and _overlap(main, part)
+    """The second and third line of a message name no address, nor do some of the driver's lines about one GPU."""
+    if main.kind != "gpu" or main.pci is None or part.pci is not None or not _overlap(main, part):
+        return False
+    return part.kind == "gpu" or all(
+        sign.event.signature.startswith("nvrm.") and sign.role not in ("context", "benign") for sign in part.signs
+    )
 
 
 def _switch_and_gpu(main: Incident, part: Incident) -> bool:

@@ -68,7 +68,7 @@ def _summary(incident: Incident, choice: Choice, suspect: Suspect | None) -> str
         title = f"{cause.reading.code.title} ({says})" if says else cause.reading.code.title
         head = f"{cause.reading.code.label} on {place}: {title}"
     elif cause.off_bus:
-        head = f"{place} has fallen off the bus (no Xid was printed)"
+        head = f"{place[:1].upper()}{place[1:]} has fallen off the bus (no Xid was printed)"
     elif cause.event.signature == "os.hung_task" and (stuck := _stuck_tasks(incident)):
         head = f"{', '.join(stuck[:3])} {'waits' if len(stuck) == 1 else 'wait'} in the kernel and cannot be killed"
         host = f" on {cause.event.origin.host}" if cause.event.origin.host else ""

@@ -74,11 +74,15 @@ def command(
     if flight_recorder is not None:
         if files or follow or since or until or node:
             raise UsageError("--flight-recorder reads dumps alone: give logs, times and nodes in a run of their own")
-        return _flight(flight_recorder, directories_of(playbooks), as_json=as_json, every=every, ascii_only=ascii_only)
+        return _flight(
+            [flight_recorder], directories_of(playbooks), as_json=as_json, every=every, ascii_only=ascii_only
+        )
     on_nodes = not files and (node is not None or source.names_nodes)
     if not files and not on_nodes and sys.stdin.isatty():
         raise UsageError("name a log, a directory or a pattern, or pipe one in: dmesg | stethoscope decode")
     names = list(files) if files or on_nodes else ["-"]
+    if files and not stacks and not follow and _are_dumps(files):
+        return _flight(names, directories_of(playbooks), as_json=as_json, every=every, ascii_only=ascii_only)
     if (stacks and not on_nodes) or (files and not follow and _are_stacks(files)):
         return _stacks(names, directories_of(playbooks), as_json=as_json, every=every, ascii_only=ascii_only)
     zone = _zone(tz)
@@ -122,6 +126,12 @@ def command(
     return exit_code(decoded.verdict)
 
 
+def _are_dumps(files: tuple[str, ...]) -> bool:
+    from stethoscope.session.flight import are_dumps
+
+    return are_dumps(files)
+
+
 def _are_stacks(files: tuple[str, ...]) -> bool:
     from stethoscope.session.stacks import are_stacks
 
@@ -136,7 +146,7 @@ def _stacks(names: list[str], directories: list[Path], *, as_json: bool, every: 
     return exit_code(show_stacks(names, *directories, clock=SystemClock(), **options))
 
 
-def _flight(where: str, directories: list[Path], *, as_json: bool, every: bool, ascii_only: bool) -> int:
+def _flight(names: list[str], directories: list[Path], *, as_json: bool, every: bool, ascii_only: bool) -> int:
     from stethoscope.cli.decode_flight import show_flight
     from stethoscope.clock import SystemClock
 
@@ -145,7 +155,7 @@ def _flight(where: str, directories: list[Path], *, as_json: bool, every: bool, 
     try:
         return exit_code(
             show_flight(
-                where, *directories, clock=clock, as_json=as_json, every=every, ascii_only=ascii_only, progress=progress
+                names, *directories, clock=clock, as_json=as_json, every=every, ascii_only=ascii_only, progress=progress
             )
         )
     finally:

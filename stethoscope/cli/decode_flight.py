@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from stethoscope.clock import Clock
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def show_flight(
-    directory: str,
+    names: Sequence[str],
     *directories: Path,
     clock: Clock,
     as_json: bool,
@@ -24,10 +24,10 @@ def show_flight(
     ascii_only: bool,
     progress: Callable[[int, int], None] | None = None,
 ) -> LogVerdict:
-    """Print what the dumps of a directory (or a file, or a pattern) say; return the verdict for the exit status."""
+    """Print what the dumps of directories, files or patterns say; return the verdict for the exit status."""
     from stethoscope.session.flight import decode_flight
 
-    answer = decode_flight([directory], *directories, clock=clock, progress=progress)
+    answer = decode_flight(names, *directories, clock=clock, progress=progress)
     if as_json:
         import msgspec
 

@@ -243,3 +243,17 @@ def test_a_machine_that_fails_for_days_is_read_in_linear_time() -> None:
     ]
     found, _ = judged(*lines)
     assert found.signature == "xid.79"
+
+
+def test_lines_of_the_driver_without_an_address_belong_to_the_gpu_beside_them() -> None:
+    lines = [
+        at(0, "NVRM: gpuWaitForGfwBootComplete_TU102: failed to wait for GFW_BOOT: (progress 0x3)"),
+        at(0, "NVRM: GPU 0000:5d:00.0: RmInitAdapter failed! (0x62:0x65:1860)"),
+    ]
+    found, others = judged(*lines)
+    assert (found.signature, found.culprits[0].device, others) == ("nvrm.gfw_boot", "gpu/0000:5d:00", [])
+
+
+def test_what_the_device_plugin_says_of_a_gpu_is_heard() -> None:
+    line = "XidCriticalError: Xid=69 on Device=GPU-aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee, the device will go unhealthy."
+    assert verdict(line)[:3] == ("k8s.device_plugin", "P1", "gpu_hw_fault")

@@ -82,3 +82,8 @@ def test_nothing_but_hostile_dumps_is_an_error(tmp_path: Path) -> None:
 def test_logs_and_dumps_are_read_apart(dumps: Path) -> None:
     with pytest.raises(UsageError, match="reads dumps alone"):
         decode("--flight-recorder", str(dumps), "train.log")
+
+
+def test_dumps_are_known_by_their_content(dumps: Path) -> None:
+    assert "Rank 3 never came" in decode(str(dumps))[1]
+    assert "dumps of 1 of 4 ranks" in decode(str(dumps / "nccl_trace_rank_1.json"))[1]
