@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -39,7 +40,7 @@ def follow_logs(
     status = 0
     is_first = True
     try:
-        for decoded in answers(followed, SystemClock(), time.sleep, news):
+        for decoded in answers(followed, SystemClock(), _wait, news):
             if not is_first and not is_quiet:
                 click.echo("")
             # First of all: who reads the answer may end it before the next line here.
@@ -51,9 +52,23 @@ def follow_logs(
                 click.echo("following; ctrl+c ends", err=True)
     except KeyboardInterrupt:
         return status if not is_first else _PAUSED
+    except BrokenPipeError:
+        return status
     finally:
         followed.close()
     return status
+
+
+def _wait(seconds: float) -> None:
+    """Sleep; BrokenPipeError as soon as nobody reads what is printed any more (`| head`)."""
+    poller = select.poll()
+    try:
+        poller.register(sys.stdout.fileno(), 0)
+    except (OSError, ValueError):
+        time.sleep(seconds)
+        return
+    if poller.poll(seconds * 1000):
+        raise BrokenPipeError
 
 
 def _kind(event: Event) -> tuple[object, ...]:

@@ -23,10 +23,11 @@ STDIN = "-"
 _SAMPLE = 64 * 1024
 _RAW = 256 * 1024
 _MOST_FILES = 20_000
+_PICKLE = "a pickle; the dumps of a flight recorder are read with --flight-recorder DIR"
 _MAGIC = (
     (b"\x7fELF", "a program"), (b"\x89PNG", "a picture"), (b"PK\x03\x04", "a zip archive"), (b"%PDF", "a PDF"),
-    (b"SQLite format 3", "a database"), (b"\x80\x02", "a pickle"), (b"\x80\x03", "a pickle"), (b"\x80\x04", "a pickle"),
-    (b"\x80\x05", "a pickle"), (b"LPKSHHRH", "a binary journal: read it with journalctl --file"),
+    (b"SQLite format 3", "a database"), (b"\x80\x02", _PICKLE), (b"\x80\x03", _PICKLE), (b"\x80\x04", _PICKLE),
+    (b"\x80\x05", _PICKLE), (b"LPKSHHRH", "a binary journal: read it with journalctl --file"),
 )  # fmt: skip
 _TAR_AT = 257
 _ROTATED = re.compile(r"(.+)\.(\d{1,3})(?:\.(?:gz|zst|xz|bz2))?")

@@ -126,6 +126,23 @@ def test_colours(more: dict[str, str], is_coloured: bool, tmp_path: Path) -> Non
     assert ("\x1b" in text) is is_coloured
 
 
+def test_following_ends_when_nobody_reads_on(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text(GONE)
+    process = subprocess.Popen(
+        [*COMMAND, "-f", str(tmp_path / "a.log")], stdout=subprocess.PIPE, cwd=ROOT, env=environment(tmp_path)
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("✖ P0".encode())
+    process.stdout.close()
+    assert process.wait(timeout=20) == 2
+
+
+def test_following_a_pipe_ends_with_it(tmp_path: Path) -> None:
+    done = run(tmp_path, "--follow", stdin=WELL + GONE)
+    assert (done.returncode, done.stderr) == (2, "")
+    assert done.stdout.count("P0  gpu_fallen_off_bus") == 1
+
+
 def test_following(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     path.write_text(WELL)
