@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stethoscope.model.logs import LogVerdict
+    from stethoscope.parse.kinds import Kind
     from stethoscope.session.decode import Decoded, Wanted
     from stethoscope.session.decode_nodes import NodeLog
 
@@ -81,9 +82,10 @@ def command(
     if not files and not on_nodes and sys.stdin.isatty():
         raise UsageError("name a log, a directory or a pattern, or pipe one in: dmesg | stethoscope decode")
     names = list(files) if files or on_nodes else ["-"]
-    if files and not stacks and not follow and _are_dumps(files):
+    kind = _kind_of(files) if files and not stacks and not follow else ""
+    if kind == "dump":
         return _flight(names, directories_of(playbooks), as_json=as_json, every=every, ascii_only=ascii_only)
-    if (stacks and not on_nodes) or (files and not follow and _are_stacks(files)):
+    if (stacks and not on_nodes) or kind == "stacks":
         return _stacks(names, directories_of(playbooks), as_json=as_json, every=every, ascii_only=ascii_only)
     zone = _zone(tz)
     wanted = _wanted(since, until, None if on_nodes else node, zone)
@@ -126,16 +128,10 @@ def command(
     return exit_code(decoded.verdict)
 
 
-def _are_dumps(files: tuple[str, ...]) -> bool:
-    from stethoscope.session.flight import are_dumps
+def _kind_of(files: tuple[str, ...]) -> Kind:
+    from stethoscope.session.kinds import kind_of_files
 
-    return are_dumps(files)
-
-
-def _are_stacks(files: tuple[str, ...]) -> bool:
-    from stethoscope.session.stacks import are_stacks
-
-    return are_stacks(files)
+    return kind_of_files(files)
 
 
 def _stacks(names: list[str], directories: list[Path], *, as_json: bool, every: bool, ascii_only: bool) -> int:

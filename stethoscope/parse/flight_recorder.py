@@ -13,7 +13,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from stethoscope.errors import DataError
-from stethoscope.parse.plain_pickle import PickleRefusedError, is_pickle, load_plain
+from stethoscope.parse.kinds import is_pickle
+from stethoscope.parse.plain_pickle import PickleRefusedError, load_plain
 from stethoscope.text import clean
 
 if TYPE_CHECKING:

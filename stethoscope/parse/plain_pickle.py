@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from typing import Any, Final
 
+from stethoscope.parse.kinds import is_pickle
 from stethoscope.text import clean
 
 MOST_STEPS: Final = 60_000_000
@@ -34,11 +35,6 @@ _TUPLES: Final = {0x85: 1, 0x86: 2, 0x87: 3}
 
 class PickleRefusedError(ValueError):
     """What was given is no pickle of plain values; the text says why."""
-
-
-def is_pickle(data: bytes) -> bool:
-    """Tell whether data begin as a pickle of protocol 2 or later does."""
-    return len(data) > 2 and data[0] == 0x80 and 2 <= data[1] <= 5
 
 
 def load_plain(data: bytes) -> Any:

@@ -25,9 +25,6 @@ _RANK = re.compile(r"\brank[ =:_#-]{0,3}(\d{1,7})\b", re.IGNORECASE)
 _LABEL = re.compile(
     r"(?P<label>[A-Za-z0-9][\w.-]{0,80}): ?(?P<rest>(?:Process \d|Python v\d|Thread (?:0x|\d)| {2,}\S|$).*)"
 )
-_LOOKS_SO = re.compile(
-    rb"(?m)^(?:[\w.-]{1,80}: ?)?Thread (?:0x[0-9A-Fa-f]+|\d+)(?:/0x[0-9A-Fa-f]+)? ?\((?:active|idle)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +67,6 @@ class Process:
         """Return the thread that runs the program."""
         named = [thread for thread in self.threads if thread.name == "MainThread"]
         return named[0] if named else self.threads[0] if self.threads else None
-
-
-def looks_like_stacks(head: bytes) -> bool:
-    """Tell whether the beginning of a file is one of `py-spy dump`."""
-    return _LOOKS_SO.search(head) is not None
 
 
 def read_stacks(data: bytes, name: str) -> list[Process]:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 from stethoscope.analysis.flight import Flight
 from stethoscope.analysis.flight_verdict import judge_flight
-from stethoscope.collect.files import STDIN, LogSource, find_logs
+from stethoscope.collect.files import LogSource, find_logs
 from stethoscope.errors import DataError
 from stethoscope.model.logs import Log, LogFile
 from stethoscope.parse.flight_recorder import LARGEST, read_dump
-from stethoscope.parse.plain_pickle import is_pickle
 from stethoscope.session.decode import Decoded
 from stethoscope.specs.signature import load_signatures
 
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
     from stethoscope.parse.flight_recorder import Dump
 
 _GZIP = b"\x1f\x8b"
-_HEAD = 4096
-_LOOKED_INTO = 8
-_OWN_WORDS = (b'"pg_config"', b'"pg_status"', b'"collective_seq_id"')
 
 
 @dataclass(slots=True)
@@ -36,23 +32,6 @@ class FlightDecoded:
 
     decoded: Decoded
     flight: Flight
-
-
-def are_dumps(names: Sequence[str]) -> bool:
-    """Tell whether one of the first of these files is a dump; what can be read only once is not looked into."""
-    if not names or STDIN in names:
-        return False
-    return any(_is_dump(source) for source in find_logs(names)[:_LOOKED_INTO] if source.size)
-
-
-def _is_dump(source: LogSource) -> bool:
-    assert source.path is not None
-    try:
-        with open(source.path, "rb") as file:
-            head = file.read(_HEAD)
-    except OSError:
-        return False
-    return is_pickle(head) or (head[:1] == b"{" and any(word in head for word in _OWN_WORDS))
 
 
 def decode_flight(

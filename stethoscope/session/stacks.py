@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stethoscope.analysis.stacks import Place, judge_stacks, places_of
-from stethoscope.collect.files import STDIN, LogReader, find_logs
+from stethoscope.collect.files import LogReader, find_logs
 from stethoscope.errors import DataError
 from stethoscope.model.logs import Log, LogFile
-from stethoscope.parse.stacks import LARGEST, looks_like_stacks, read_stacks
+from stethoscope.parse.stacks import LARGEST, read_stacks
 from stethoscope.session.decode import Decoded
 from stethoscope.specs.signature import load_signatures
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from stethoscope.clock import Clock
     from stethoscope.parse.stacks import Process
 
-_HEAD = 64 * 1024
-
 
 @dataclass(slots=True)
 class StacksDecoded:
@@ -29,16 +27,6 @@ class StacksDecoded:
 
     decoded: Decoded
     places: list[Place]
-
-
-def are_stacks(names: Sequence[str]) -> bool:
-    """Tell whether the first of these files holds stacks; what can be read only once is not looked into."""
-    if not names or STDIN in names:
-        return False
-    sources = find_logs(names)
-    return bool(sources and sources[0].size) and looks_like_stacks(
-        next(iter(LogReader(sources[0]).blocks()), b"")[:_HEAD]
-    )
 
 
 def decode_stacks(names: Sequence[str], *directories: Path, clock: Clock) -> StacksDecoded:

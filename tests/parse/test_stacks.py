@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stethoscope.parse.stacks import looks_like_stacks, read_stacks
+from stethoscope.parse.kinds import kind_of
+from stethoscope.parse.stacks import read_stacks
 
 ONE = """\
 Process 41: /usr/bin/python3 -u train.py
@@ -65,9 +66,9 @@ def test_lines_of_many_ranks_are_put_apart_by_their_labels() -> None:
 
 
 def test_what_holds_stacks_is_known_by_its_threads() -> None:
-    assert looks_like_stacks(ONE.encode())
-    assert looks_like_stacks(b'3: Thread 41 (idle): "MainThread"\n')
-    assert not looks_like_stacks(b"INFO Thread 41 started (idle)\nstep 1\n")
+    assert kind_of(ONE.encode()) == "stacks"
+    assert kind_of(b'3: Thread 41 (idle): "MainThread"\n') == "stacks"
+    assert kind_of(b"INFO Thread 41 started (idle)\nstep 1\n") == ""
     assert read_stacks(b"Error: Failed to get process executable name.\n", "x") == []
 
 
