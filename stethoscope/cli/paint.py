@@ -37,8 +37,11 @@ def print_rows(build: Callable[[Glyphs, int, bool], Iterable[Row]], *, ascii_onl
     lines = []
     for row in build(ASCII if ascii_only else UNICODE, cells, is_terminal):
         text = "".join(_painted(span.text, span.tone) for span in row) if coloured else plain(row)
-        lines.append(to_ascii(text) if ascii_only else text)
-    sys.stdout.write("".join(line.rstrip() + "\n" for line in lines))
+        lines.append(to_ascii(text).replace("×", "x") if ascii_only else text)
+    text = "".join(line.rstrip() + "\n" for line in lines)
+    encoding = sys.stdout.encoding or "utf-8"
+    # Logs are in any script, the output need not be.
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
     sys.stdout.flush()
 
 

@@ -59,6 +59,15 @@ def test_a_pipe_and_ascii(tmp_path: Path) -> None:
     assert done.stdout.startswith("X P0  gpu_fallen_off_bus")
 
 
+def test_an_output_that_knows_no_other_script(tmp_path: Path) -> None:
+    text = GONE.replace("GPU has", "größer GPU has")
+    done = run(tmp_path, stdin=text * 3, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    assert (done.returncode, done.stderr) == (2, "")
+    assert done.stdout.isascii()
+    assert "gr??er GPU has fallen off the bus." in done.stdout
+    assert "x3" in done.stdout
+
+
 def test_nothing_wrong(tmp_path: Path) -> None:
     done = run(tmp_path, "-", stdin=WELL)
     assert (done.returncode, done.stderr) == (0, "")
