@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 SLOTS = 256
 """Attempts at once: what is dead holds its slot until its time-out, so there are many more than the live ones need."""
+FIRST, FIRST_S = 8, 0.2
+"""So few nodes of a large fleet have the machine to themselves for so long: among 256 handshakes that take their turns
+none is done before nearly all are."""
 WATCH_S = 0.5
 STOP_S = 2.0
 """The probes get so long to end by themselves."""
@@ -83,9 +86,14 @@ class Fanout:
         """Keep the links until cancelled; then end the probes, within STOP_S, and leave nothing behind."""
         self._lanes = {node.name: _Lane(NodeLink(node, self._clock, sink), self._jitter) for node in self._nodes}
         self._dialer = dialer
-        tasks = [asyncio.create_task(self._keep(lane, dialer)) for lane in self._lanes.values()]
+        lanes = list(self._lanes.values())
+        first = FIRST if len(lanes) > SLOTS else len(lanes)
+        tasks = [asyncio.create_task(self._keep(lane, dialer)) for lane in lanes[:first]]
         tasks.append(asyncio.create_task(self._watch()))
         try:
+            if first < len(lanes):
+                await asyncio.sleep(FIRST_S)
+                tasks += [asyncio.create_task(self._keep(lane, dialer)) for lane in lanes[first:]]
             await asyncio.gather(*tasks)
         finally:
             for task in tasks:

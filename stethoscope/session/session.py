@@ -16,6 +16,7 @@ from stethoscope.analysis.fold import FleetState
 from stethoscope.analysis.history import History
 from stethoscope.clock import SystemClock
 from stethoscope.collect.commands import ON_DEMAND
+from stethoscope.model.wire import Full
 from stethoscope.parse.stream import ParseError, parse
 from stethoscope.session.judging import Judging
 from stethoscope.session.mark import MarkKeeper
@@ -108,6 +109,8 @@ class Session:
         self.last_defect = ""
         self.history = History(catalogue)
         """What values were in the last minutes; empty in a session that does not remember."""
+        self.heard = asyncio.Event()
+        """Set once a node has sent its values."""
         self._remember = remember
         self._marks = MarkKeeper(marks)
         self._state = FleetState(catalogue, source.nodes, source.fleet)
@@ -135,7 +138,12 @@ class Session:
             except Exception as error:  # noqa: BLE001  what is not recorded can still be shown
                 self._defect(error)
         try:
-            self._state.apply(frame, parse(frame.raw))
+            message = parse(frame.raw)
+            self._state.apply(frame, message)
+            if isinstance(message, Full) and not self.heard.is_set():
+                # The first picture with data does not wait until the next snapshot is due.
+                self._snapshot = None
+                self.heard.set()
         except ParseError:
             with suppress(KeyError):
                 self._state.count_bad(frame.node)

@@ -23,7 +23,7 @@ from stethoscope.ui.look import Look
 from stethoscope.ui.loop import IS_DATA
 from stethoscope.ui.paint import Difference, Picture
 from stethoscope.ui.present.spans import ASCII, UNICODE
-from stethoscope.ui.reading import LogActions
+from stethoscope.ui.pulling import PULL_S, Pulling
 from stethoscope.ui.screens.fleet import FleetScreen
 from stethoscope.ui.theme import NAMES, PALETTES, textual_theme
 from stethoscope.ui.typed import Typed
@@ -38,24 +38,16 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from stethoscope.clock import Clock
-    from stethoscope.model.fleet import FleetSnapshot, Node
+    from stethoscope.model.fleet import Node
     from stethoscope.ui.session import OpenSession, SessionLike
 
-PULL_S = 0.25
-"""The screen in front looks for a new snapshot this often."""
-EAGER_PULL_S = 0.05
-EAGER_S = 3.0
-"""For so long after the session is open it looks more often: the first nodes should not wait for the next look."""
-MANY_NODES, MOST_NODES = 256, 1024
-"""Above so many nodes it looks half as often, above the others a quarter as often: there is more to look at, and each
-node sends more rarely."""
 _GOODBYE_S = 4.0
 _LAST_S = 10.0
 """So long after a signal the process is gone, whatever it waits for."""
 _PLAIN = Look()
 
 
-class StethoscopeApp(LogActions):
+class StethoscopeApp(Pulling):
     """The console on one session."""
 
     CSS_PATH = "stethoscope.tcss"
@@ -85,9 +77,8 @@ class StethoscopeApp(LogActions):
         self.theme_name = look.theme
         self.metric = look.metric
         self._look = look
-        self._heard: Heard | None = None
         self.doing = "starting"
-        self.clock: Clock = clock or SystemClock()
+        self.clock = clock or SystemClock()
         self.failure: StethoscopeError | None = None
         self.session: SessionLike | None = None
         self._open_session = open_session
@@ -95,12 +86,6 @@ class StethoscopeApp(LogActions):
         self._work: asyncio.Task[None] | None = None
         self._leaving = False
         self._picture = Picture()
-        self.away = False
-        """Another program has the terminal: nothing is drawn."""
-        self._looks = 0
-        self._every = 1
-        """Of so many looks one is taken."""
-        self._any_live = False
         self.fleet_screen = FleetScreen(self)
         self._typed = Typed(self, super().on_event)
 
@@ -139,7 +124,7 @@ class StethoscopeApp(LogActions):
             session = await self._open_session()
             self._check_metric(session)
             self._take_session(session)
-            self.set_interval(EAGER_PULL_S, self._pull_first, repeat=int(EAGER_S / EAGER_PULL_S))
+            self.pull_first(session)
             IS_DATA.set(True)
             await session.run()
         except StethoscopeError as error:
@@ -184,6 +169,7 @@ class StethoscopeApp(LogActions):
     def on_unmount(self) -> None:
         """Let the session end."""
         self._leaving = True
+        self.stop_pulling()
         if self._heard is not None:
             self._heard.end()
         if self._work is not None:
@@ -196,44 +182,6 @@ class StethoscopeApp(LogActions):
         if work is not None and not work.done():
             work.cancel()
             await asyncio.wait([work], timeout=_GOODBYE_S)
-
-    def _pull_first(self) -> None:
-        # Drawing 2,000 nodes of which none has said anything would only keep the first one waiting.
-        session = self.session
-        if not self._any_live and session is not None and any(node.frames for node in session.snapshot().nodes):
-            self.pull()
-
-    async def _pull_due(self) -> None:
-        """Pull as often as the size of the fleet asks for; keys do not wait for what takes longest of it."""
-        self._looks += 1
-        if self._looks % self._every:
-            return
-        snapshot = None
-        if self.session is not None and self.screen_stack and self.screen is self.fleet_screen and not self.away:
-            snapshot = self.session.snapshot()
-            await self.fleet_screen.prepare(snapshot, self.clock.monotonic())
-        self.pull(snapshot)
-
-    def pull(self, snapshot: FleetSnapshot | None = None) -> None:
-        """Give the newest snapshot, or this one, to the screen in front."""
-        if not self.is_running or not self.screen_stack or self.away:
-            return
-        screen = self.screen
-        if self.session is None:
-            if screen is self.fleet_screen:
-                self.fleet_screen.draw_frame()
-            return
-        show = getattr(screen, "show_snapshot", None)
-        if show is None:
-            return
-        for notice in self.session.take_notices():
-            self.tell(notice, seconds=15)
-        snapshot = snapshot or self.session.snapshot()
-        self._every = 1 + (len(snapshot.nodes) > MANY_NODES) + 2 * (len(snapshot.nodes) > MOST_NODES)
-        self._any_live = self._any_live or any(node.frames for node in snapshot.nodes)
-        show(snapshot, self.clock.monotonic(), self.clock.wall())
-        if self._heard is not None and not self.away:
-            self._heard.show(snapshot)
 
     def open_node(self, name: str) -> None:
         """Show the node screen of `name`."""

@@ -102,11 +102,12 @@ def test_a_snapshot_shows_what_came(clock: FixedClock) -> None:
 
 def test_a_snapshot_is_built_again_only_after_a_while(clock: FixedClock) -> None:
     session = Session(Played(), catalogue(), clock)
+    session.on_frame(line(2.0))
     first = session.snapshot()
-    session.on_frame(line(3.0))
+    session.on_frame(line(3.0, 1))
     assert session.snapshot() is first
     assert load(session.snapshot(latest=True)) == 3.0
-    session.on_frame(line(4.0, seq=1))
+    session.on_frame(line(4.0, seq=2))
     clock.advance(REBUILD_S)
     second = session.snapshot()
     assert load(second) == 4.0
@@ -114,6 +115,17 @@ def test_a_snapshot_is_built_again_only_after_a_while(clock: FixedClock) -> None
     assert session.snapshot() is second
     clock.advance(AGE_S)
     assert session.snapshot() is not second
+
+
+def test_the_first_values_do_not_wait_until_a_snapshot_is_due(clock: FixedClock) -> None:
+    session = Session(Played(), catalogue(), clock)
+    empty = session.snapshot()
+    session.on_frame(Frame("n1", 0.0, 0.0, wire.encode(wire.Hello(seq=0, mono=1.0, wall=1.0))))
+    assert session.snapshot() is empty
+    assert not session.heard.is_set()
+    session.on_frame(line(3.0, seq=1))
+    assert session.heard.is_set()
+    assert load(session.snapshot()) == 3.0
 
 
 @pytest.mark.parametrize(
