@@ -220,13 +220,13 @@ def _take_standings(dump: Dump, status: Any, local: Mapping[int, str]) -> None:
     """Fill in how far the rank came; the keys of `status` are the process's own numbers of groups, not their names."""
     if not isinstance(status, dict):
         return
-    numbers = sorted(int(key) for key in status if _text(key, 20).isdecimal())
+    numbers = sorted(int(text) for key in status if (text := _text(key, 20)).isdecimal())
     names = sorted(dump.groups, key=lambda name: (not name.isdecimal(), int(name) if name.isdecimal() else 0))
     by_order = dict(zip(numbers, names, strict=False)) if len(numbers) == len(names) else {}
     if any(by_order.get(number, name) != name for number, name in local.items()):
         by_order = {}
     for key, entry in status.items():
-        text = _text(key, 80)
+        text = _text(key, 20)
         name = local.get(int(text), by_order.get(int(text))) if text.isdecimal() else text
         if name is None or not isinstance(entry, dict):
             continue

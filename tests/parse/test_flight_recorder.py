@@ -117,3 +117,10 @@ def test_fields_of_any_kind_are_taken(entry: dict[str, Any], document: dict[str,
         read_dump(json.dumps(whole).encode(), "rank0")
     except DataError:
         assert not isinstance(whole["entries"], list)
+
+
+@given(st.dictionaries(st.text(max_size=4), ODD | st.dictionaries(st.text(max_size=4), ODD), max_size=4))
+def test_tables_with_any_keys_are_taken(table: dict[str, Any]) -> None:
+    for name in ("pg_config", "pg_status"):
+        read_dump(json.dumps(dump([call(1, 1)], WORLD) | {name: table}).encode(), "rank0")
+    read_dump(json.dumps(dump([], WORLD) | {"pg_status": {"1\x16": {}}}).encode(), "rank0")
