@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stethoscope.model.finding import Severity
 from stethoscope.ui.present.decoded_events import SEVERITY_LEVELS, also_rows, evidence_rows, ranks_text
 from stethoscope.ui.present.decoded_read import read_rows
-from stethoscope.ui.present.spans import Row, Span, Tone, level_tone, row_width, spread
+from stethoscope.ui.present.spans import Row, Span, Tone, fit, level_tone, row_width, spread
 from stethoscope.ui.present.transport import transport_rows
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def answer_rows(
     for block in blocks:
         if block:
             rows += [(), *block] if rows else block
-    return rows
+    return [fit(row, width, glyphs.ellipsis) if row_width(row) > width else row for row in rows] if is_cut else rows
 
 
 def verdict_rows(decoded: Decoded, glyphs: Glyphs, width: int) -> list[Row]:
