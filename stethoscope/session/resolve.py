@@ -52,8 +52,13 @@ def journaled(*, read_only: bool = False) -> Commands:
     return Commands(Journal(state_dir() / "journal", SystemClock()), read_only=read_only)
 
 
-def resolve(asked: Asked, adapt: Callable[[FleetNode], FleetNode] = lambda node: node) -> Fleet:
-    """Return the fleet that is meant, with where its Slurm is; `adapt` applies the command line's settings to a node.
+def resolve(
+    asked: Asked,
+    adapt: Callable[[FleetNode], FleetNode] = lambda node: node,
+    read: Callable[[str], Fleet] = read_fleet,
+) -> Fleet:
+    """Return the fleet that is meant, with where its Slurm is; `adapt` applies the command line's settings to a node,
+    `read` reads the fleet file.
 
     UsageError for what does not fit together or does not exist, DataError for a broken fleet file, UnreachableError
     when Slurm must be asked and does not answer. Runs an event loop of its own.
@@ -65,7 +70,7 @@ def resolve(asked: Asked, adapt: Callable[[FleetNode], FleetNode] = lambda node:
     with_groups = asked.hosts is not None and "@" in asked.hosts
     if asked.hosts is not None and asked.fleet is not None and not with_groups:
         raise UsageError("--hosts and --fleet both say which nodes to watch: give one, or groups as @name")
-    file = read_fleet(asked.fleet) if asked.fleet is not None else None
+    file = read(asked.fleet) if asked.fleet is not None else None
     login = _login(asked, file)
     if asked.slurm_job is not None or asked.partition is not None:
         fleet = asyncio.run(_from_slurm(asked, login or SlurmLogin(), file, adapt))
@@ -113,8 +118,9 @@ def ssh_source(
     """Return the source of the fleet that is meant, with its scheduler, not yet running; raises as `resolve` does.
     `narrow` leaves out nodes that need not be asked."""
     from stethoscope.collect.ssh import SshSource
+    from stethoscope.specs.fleet_kept import kept_fleet
 
-    fleet = narrow(resolve(asked, adapt))
+    fleet = narrow(resolve(asked, adapt, kept_fleet))
     return SshSource(
         fleet,
         clock,

@@ -43,12 +43,15 @@ def playbook_files(pattern: str, *directories: Path) -> list[Path]:
     return found
 
 
-def cached(kind: str, sources: Sequence[Path], readers: Iterable[str], build: Callable[[], Any]) -> Any:
+def cached(
+    kind: str, sources: Sequence[Path], readers: Iterable[str], build: Callable[[], Any], place: str = ""
+) -> Any:
     """Return what `build` makes of `sources`, a JSON value, from its compiled form where that is up to date.
 
-    `readers` are the modules that `build` uses: another version of them compiles anew. Raises what `build` raises.
+    `readers` are the modules that `build` uses: another version of them compiles anew, as does another `place`, which
+    is what `build` uses beside them. Raises what `build` raises.
     """
-    key = _key(kind, sources, readers)
+    key = _key(kind + place, sources, readers)
     name = f"{kind}-{key}.json"
     for directory in (bundled("playbooks") / DIRECTORY, cache_dir() / DIRECTORY):
         value = read(directory / name)
@@ -58,7 +61,7 @@ def cached(kind: str, sources: Sequence[Path], readers: Iterable[str], build: Ca
     # A full disk or a home that cannot be written costs time at the next start, no more. What was edited meanwhile is
     # not kept under the name of what it was.
     with suppress(OSError, DataError):
-        if _key(kind, sources, readers) == key:
+        if _key(kind + place, sources, readers) == key:
             write(cache_dir() / DIRECTORY / name, value)
             _tidy(cache_dir() / DIRECTORY, kind)
     return value
