@@ -25,6 +25,8 @@ PATTERN = "signatures/*.yaml"
 
 ANY = "*"
 """In `yields_to`: every signature that can alarm and says no such thing of itself."""
+OF_FAMILY = ".*"
+"""At the end of an entry of `yields_to` beside ANY: evidence of that family too."""
 
 Blame = Literal["reporter", "named", "peer", "nobody"]
 """Whom a line accuses: who prints it, whom its fields name, the other end that they name, or nobody."""
@@ -84,7 +86,7 @@ class Signature:
     fold_by: tuple[str, ...] = ()
     """Groups that keep two of its lines apart."""
     yields_to: tuple[str, ...] = ()
-    """Ids that count instead when they match the same line, or ANY."""
+    """Ids that count instead when they match the same line, whole families, or ANY."""
     culprit: Names = field(default_factory=Names)
     variants: tuple[Variant, ...] = ()
     example: str = ""
@@ -105,7 +107,8 @@ class Signature:
         """Return whether `other` counts instead where both match one line."""
         if other.id in self.yields_to:
             return True
-        return ANY in self.yields_to and other.alarms and ANY not in other.yields_to
+        general = other.alarms or other.family + OF_FAMILY in self.yields_to
+        return ANY in self.yields_to and general and ANY not in other.yields_to
 
     def search(self, text: str) -> re.Match[str] | None:
         """Return the match of the first pattern that is in `text`, a line without its prefixes."""

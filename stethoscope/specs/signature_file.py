@@ -12,7 +12,7 @@ from stethoscope.errors import DataError, did_you_mean
 from stethoscope.model.finding import Severity
 from stethoscope.specs.load import Loaded, SeveralDataError, Spec, convert, load
 from stethoscope.specs.root_cause import load_root_causes
-from stethoscope.specs.signature import ANY, Blame, Names, Signature, Variant
+from stethoscope.specs.signature import ANY, OF_FAMILY, Blame, Names, Signature, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -242,5 +242,9 @@ def _check_ids(written: Written, known: Iterable[str]) -> Iterator[DataError]:
         ("beside", written.spec.beside),
     ):
         for at, name in enumerate(ids):
-            if name not in known and not _CODE.fullmatch(name) and (key, name) != ("yields_to", ANY):
+            if key == "yields_to" and (
+                name == ANY or name.removesuffix(OF_FAMILY) in {i.partition(".")[0] for i in known}
+            ):
+                continue
+            if name not in known and not _CODE.fullmatch(name):
                 yield written.error(f'unknown signature "{name}"{did_you_mean(name, known)}', key, at)

@@ -127,7 +127,11 @@ def test_what_yields_is_left_out(tmp_path: Path) -> None:
     both = load_signatures(write(tmp_path / "both", general))
     assert [one.id for one, _ in both.find("made up by eve 1")] == ["made.up", "made.general"]
     first, _, second = text.partition("- id: made.general")
-    for own, ids in (('["*"]', ["made.up"]), ("[made.up]", ["made.up"]), ("[nccl.hint]", ["made.up", "made.general"])):
+    for own, ids in (
+        ('["*"]', ["made.up"]),
+        ("[made.up]", ["made.up"]),
+        ("[nccl.hint]", ["made.up", "made.general"]),
+    ):
         name = str(abs(hash(own)))
         changed = first + "- id: made.general" + second.replace("fold_by: [who]", f"yields_to: {own}")
         found = load_signatures(write(tmp_path / name, changed)).find("made up by eve 1")
@@ -136,6 +140,10 @@ def test_what_yields_is_left_out(tmp_path: Path) -> None:
     evidence = evidence.replace("fold_by: [who]", 'yields_to: ["*"]')
     found = load_signatures(write(tmp_path / "evidence", evidence)).find("made up by eve 1")
     assert [one.id for one, _ in found] == ["made.up", "made.general"]
+    head, _, tail = evidence.partition("- id: made.general")
+    of_family = head.replace('["*"]', "[]") + "- id: made.general" + tail.replace('["*"]', '["*", "made.*"]')
+    found = load_signatures(write(tmp_path / "family", of_family)).find("made up by eve 1")
+    assert [one.id for one, _ in found] == ["made.up"]
 
 
 def test_a_python_error_yields_to_what_is_known_of_it() -> None:
