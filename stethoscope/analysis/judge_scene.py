@@ -24,7 +24,7 @@ KERNEL_FAMILIES = {
     "xfs", "xid",
 }  # fmt: skip
 """First words of the signatures of the kernel, drivers, daemons and the BMC; others are of jobs or an operator's."""
-PROGRESS = ("training.progress", "training.step", "tests.row")
+PROGRESS = ("training.progress", "training.step", "training.framework_step", "tests.row")
 SPAWN_LINES = 3
 TRACEBACK_LINES = 120
 NAMES_ITS_RANK = {"torch.store.barrier", "training.nan", "torch.gloo.timeout"}

@@ -88,3 +88,20 @@ def test_words() -> None:
     assert quoted("x" * 200, 10) == "xxxxxxx..."
     assert clock(1_773_454_447.0) == "at 02:14:07 UTC"
     assert clock(None) == ""
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "[trace]: [batch={n}/4800]:",
+        "{{'loss': 1.1, 'grad_norm': 0.5, 'learning_rate': 1e-05, 'epoch': 0.{n}}}",
+        "2026-03-14 02:10:11,212 - mmdet - INFO - Epoch [1][{n}/7330]\tlr: 2.0e-02, memory: 4021, loss: 1.1",
+        "[2026-03-14 02:10:11,412] [INFO] [logging.py:96:log_dist] [Rank 0] step={n}, skipped=0, lr=[1e-05]",
+        "Epoch 0: :   3%|1     | {n}/5000 [01:12<10:23, v_num=3, reduced_train_loss=9.21, global_step={n}.0]",
+    ],
+)
+def test_steps_of_many_frameworks_show_that_an_error_was_survived(step: str) -> None:
+    caught = "WARNING: caught torch.cuda.OutOfMemoryError: CUDA out of memory, batch skipped"
+    lines = [step.format(n=n) for n in range(100, 130)]
+    assert verdict_of(lines[:15], caught, lines[15:]).root_cause == "healthy"
+    assert verdict_of(lines, "[rank3]: torch.OutOfMemoryError: CUDA out of memory.").root_cause == "gpu_oom"
