@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import threading
@@ -125,6 +126,10 @@ class StethoscopeApp(Pulling):
             self._check_metric(session)
             self._take_session(session)
             self.pull_first(session)
+            if not gc.isenabled():
+                # The start of `ui.run` is over: what it has left is never looked through again.
+                gc.freeze()
+                gc.enable()
             IS_DATA.set(True)
             await session.run()
         except StethoscopeError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from dataclasses import replace
@@ -34,7 +35,12 @@ def run_console(
         raise UsageError("the console needs a terminal; `stethoscope check` answers without one")
     if os.environ.get("TERM", "dumb") == "dumb":
         raise UsageError("this terminal (TERM=dumb) cannot show a screen; `stethoscope check` answers without one")
-    return loop.run(_run(open_session, title, look, keeps, fresh))
+    # What is loaded until the session is open stays: the collector would look through it hundreds of times.
+    gc.disable()
+    try:
+        return loop.run(_run(open_session, title, look, keeps, fresh))
+    finally:
+        gc.enable()
 
 
 def speaks_utf8() -> bool:
