@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stethoscope.analysis.decode_lines import Hit, LineCounter, all_lines, is_in_parts, windows
+from stethoscope.analysis.decode_lines import Hit, LineCounter, all_lines, is_in_parts, is_journal, windows
 from stethoscope.parse.prefix import LINE_LIMIT
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _ABOVE = 4096
 _NEXT_TO = 4
 _CLOCK = re.compile(rb"\d\d:\d\d:\d\d|^\[ *\d+\.\d{6}\]|,\d+,-;")
 _CLOCK_AT = 100
+_COLOUR = re.compile(rb"\x1b\[[0-9;]{0,32}[mK]")
 
 
 class FileScan:
@@ -90,6 +91,9 @@ class FileScan:
             self._scan_inner(list(self._unwrapper.lines(data, self.file.lines + 1)))
             self.file.lines += data.count(b"\n")
             return
+        if not self._overlap and b"\x1b[" in data:
+            # Colour can part the words that are looked for.
+            data = _COLOUR.sub(b"", data)
         scanner, first = self._scanner, self.file.lines + 1
         scanner.arm(is_fast=not self.is_small)
         self._peeled_to = 0
@@ -106,12 +110,11 @@ class FileScan:
 
     def _look_inside(self, data: bytes) -> None:
         """See whether the lines are wrapped in something, which the first block of a file shows."""
-        if data[:1] == b"{" or b"\n{" in data or is_in_parts(data):
-            from stethoscope.parse.envelope import Unwrapper, is_wrapped
+        in_parts = is_in_parts(data)
+        if in_parts or data[:1] in (b"{", b"\x1e") or b"\n{" in data or data[:7] == b"data: {" or is_journal(data):
+            from stethoscope.parse.envelope import unwrapper_of
 
-            calendar = self.state.calendar
-            if is_in_parts(data) or is_wrapped(data, calendar):
-                self._unwrapper = Unwrapper(calendar)
+            self._unwrapper = unwrapper_of(data, self.state.calendar, is_in_parts=in_parts)
 
     def _scan_inner(self, inner: Sequence[Inner]) -> None:
         data = b"\n".join(line.text for line in inner)

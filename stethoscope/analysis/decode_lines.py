@@ -142,3 +142,9 @@ def is_in_parts(data: bytes) -> bool:
     if b" stdout " not in head and b" stderr " not in head:
         return False
     return b" stdout P " in data or b" stderr P " in data
+
+
+def is_journal(data: bytes) -> bool:
+    """Tell whether a block may begin with entries of the journal that take several lines."""
+    head = data[:65536]
+    return b"__REALTIME_TIMESTAMP=" in head or b" [s=" in head[:256]

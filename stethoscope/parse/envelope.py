@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from stethoscope.parse.journal import Entries, Form, fields_of, form_of
 from stethoscope.parse.prefix_forms import DAEMONS, ISO_STAMP
 from stethoscope.parse.prefix_said import Outer
 from stethoscope.text import clean
@@ -20,6 +21,10 @@ LONGEST_OBJECT = 1024 * 1024
 _MOST_PARTS = 1024 * 1024
 _NAME_LIMIT = 253
 _CRI = (b" stdout P ", b" stderr P ", b" stdout F ", b" stderr F ")
+_SEPARATOR = b"\x1e"
+"""In front of each object of `journalctl -o json-seq`."""
+_FRAME = b"data: {"
+"""Of `journalctl -o json-sse`."""
 _CRI_FIRST = 64
 """How far the mark of containerd can be from the start of its line."""
 
@@ -61,22 +66,32 @@ class Inner(NamedTuple):
 class Unwrapper:
     """Takes the lines of one file out of what they are wrapped in."""
 
-    def __init__(self, calendar: Calendar) -> None:
-        """Times without a zone are read as `calendar` does."""
+    def __init__(self, calendar: Calendar, form: Form | None = None) -> None:
+        """Times without a zone are read as `calendar` does; `form` is that of entries of several lines."""
         self._calendar = calendar
+        self._entries = Entries(form) if form is not None else None
         self._decoder = msgspec.json.Decoder(_Object)
         self._parts: dict[bytes, tuple[list[bytes], int, Outer | None]] = {}
 
     def lines(self, data: bytes, first: int) -> Iterator[Inner]:
         """Yield the lines inside `data`, which begins with line `first` of the file."""
+        if self._entries is not None:
+            # What follows the last line feed is no line.
+            for number, raw in enumerate(data.removesuffix(b"\n").split(b"\n"), first):
+                for entry, began in self._entries.take(raw, number):
+                    yield from self._entry(entry, began)
+            return
         for number, raw in enumerate(data.split(b"\n"), first):
-            if raw[:1] == b"{":
-                yield from self._object(raw, number)
+            if raw[:1] == b"{" or raw[:7] == _FRAME or raw[:1] == _SEPARATOR:
+                yield from self._object(raw.removeprefix(b"data: ").removeprefix(_SEPARATOR), number)
             elif raw:
                 yield from self._container(raw, number)
 
     def rest(self) -> Iterator[Inner]:
         """Yield the lines whose last part never came."""
+        if self._entries is not None:
+            for entry, began in self._entries.rest():
+                yield from self._entry(entry, began)
         for stream in list(self._parts):
             parts, number, outer = self._parts.pop(stream)
             yield Inner(b"".join(parts), number, outer)
@@ -106,6 +121,19 @@ class Unwrapper:
                     False,
                 )
         return None
+
+    def _entry(self, lines: list[bytes], number: int) -> Iterator[Inner]:
+        if self._entries is not None and self._entries.form == "pretty":
+            yield from self._object(b"\n".join(lines).removesuffix(b","), number)
+            return
+        try:
+            found = msgspec.convert(fields_of(lines), _Object)
+        except (msgspec.ValidationError, ValueError):
+            return
+        text, outer, _ = self._journal(found)
+        for line in text.split(b"\n"):
+            if line:
+                yield Inner(line, number, outer)
 
     def _object(self, raw: bytes, number: int) -> Iterator[Inner]:
         read = self.read(raw)
@@ -174,8 +202,20 @@ class Unwrapper:
         return self._calendar.at(year, month, day, match["bt"], match["bf"], zone.strip() if zone else None)
 
 
+def unwrapper_of(data: bytes, calendar: Calendar, *, is_in_parts: bool) -> Unwrapper | None:
+    """Return what takes the lines of a file out of what they are wrapped in, as its first block `data` shows; None
+    when they are not."""
+    form = form_of(data)
+    if form is None and not is_in_parts and not is_wrapped(data, calendar):
+        return None
+    return Unwrapper(calendar, form)
+
+
 def is_wrapped(data: bytes, calendar: Calendar) -> bool:
     """Tell whether the lines of a block are inside something: judged by its first lines that look so."""
+    if data[:1] == _SEPARATOR or data[:7] == _FRAME:
+        data = data.replace(b"\ndata: ", b"\n").replace(b"\n" + _SEPARATOR, b"\n")
+        data = data.removeprefix(b"data: ").removeprefix(_SEPARATOR)
     unwrapper = Unwrapper(calendar)
     at = tries = 0
     while tries < 8:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stethoscope.model.logs import Origin
 from stethoscope.parse.logtime import Calendar
+from stethoscope.parse.prefix_collected import COLLECTED, LABELS, PATH, Headlines
 from stethoscope.parse.prefix_forms import (
     ANGLE,
     BLANK,
@@ -41,6 +42,8 @@ _BOOT_DROP_S = 5.0
 _KEPT_ORIGINS = 50_000
 _FORMS = {"[": BRACKET, "(": PAREN, "<": ANGLE, " ": BLANK, ">": QUOTE, "&": QUOTE, "`": QUOTE, "'": QUOTE, '"': QUOTE}
 _FORMS.update(dict.fromkeys("0123456789", DIGIT))
+_FORMS.update(dict.fromkeys("./", PATH) | {"{": LABELS})
+_TAKE = {**TAKE, **COLLECTED}
 _CONTINUES = re.compile(
     r"\s+\S|frame #\d|Exception raised from |terminate called |Compile with `TORCH|CUDA kernel errors might be "
     r"|For debugging consider |\.\. \S+ pid \d"
@@ -111,6 +114,7 @@ class PeelState:
         self._boots: dict[str | None, _Host] = {}
         self._origins: dict[tuple[object, ...], Origin] = {}
         self._doubtful_host = ""
+        self._headlines = Headlines()
 
     def peel(self, line: str | bytes, outer: Outer | None = None) -> Peeled:
         """Return the line without its prefixes; see the module."""
@@ -120,7 +124,7 @@ class PeelState:
             said.take_outer(outer)
         for _ in range(_ROUNDS):
             match = _FORMS.get(text[:1], WORD).match(text)
-            if match is None or match.lastgroup is None or not TAKE[match.lastgroup](said, match):
+            if match is None or match.lastgroup is None or not _TAKE[match.lastgroup](said, match):
                 break
             text = text[match.end() :]
             if said.wants_ident:
@@ -131,6 +135,8 @@ class PeelState:
             said.take_iso(stated)
         elif not said.walls and "| " in text[:_PROMPT_AT] and (entry := SEL.match(text)):
             said.take_sel(entry)
+        elif (self._headlines.waits or text[:8] == "--------" or text[-2:] == ">>") and not said.walls:
+            self.shell_host = self._headlines.host(text) or self.shell_host
         return self._settle(text, said, outer)
 
     def _settle(self, text: str, said: Said, outer: Outer | None) -> Peeled:

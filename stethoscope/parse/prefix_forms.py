@@ -17,6 +17,12 @@ _NCCL = (
     rf"(?: \[(?P<n_dev>-?\d{{1,3}})\] ?| (?={_NCCL_LEVEL}))"
 )
 # What a counter or a bare pod name must be followed by to be no part of the message.
+_STAMPED = (
+    r"(?=\[ *\d{1,10}\.\d{6}\]|\[[A-Z][a-z]{2} [A-Z][a-z]{2} +\d|[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:"
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:|<\d{1,3}>\[|kern *: *[a-z]+ *:|NVRM: )"
+)
+"""What a line of the kernel's log begins with: what stands before it is who collected the line."""
+GREPPED = r"(?P<grepped>(?P<h_path>[^\s:]{1,255}):(?:\d{1,9}:)?" + _STAMPED + r")"
 _AHEAD = (
     r"(?=\[rank\d|\[[EWIF](?:\d{3,4} | ?\w+\.cpp)|[EWIF]\d{4} |\[default\d|frame #|\d{4}-\d\d-\d\d[T ]|\[\d{4}-"
     r"|\S+:\d+:\d+ \[\d|Traceback \(most|Exception raised from|  ?\S)"
@@ -30,7 +36,7 @@ def _iso(name: str) -> str:
 BRACKET = re.compile(
     r"(?:"
     r"(?P<rank>\[rank:? ?(?P<r_rank>\d{1,7})\]:? ?)"
-    r"|(?P<uptime>\[ *(?P<u_up>\d{1,10}\.\d{3,9})(?: *< *\d+\.\d+>)?\](?: ?\[ *[TC]\d+\])?(?: |$))"
+    r"|(?P<uptime>\[ *(?P<u_up>\d{1,10}\.\d{3,9})(?: *< *\d+\.\d+ *>)?\](?: ?\[ *[TC]\d+\])?(?: |$))"
     r"|(?P<delta>\[ *[+<] *(?P<d_up>\d{1,7}\.\d{3,9})>?\](?: |$))"
     r"|(?P<counter>\[ *\d{1,9}\] " + _AHEAD + r")"
     r"|(?P<glog>\[[EWIF](?P<g_date>\d{3,4})? ?(?:(?P<g_t>\d\d:\d\d:\d\d)\.(?P<g_f>\d{1,9}))? ?"
@@ -55,13 +61,14 @@ DIGIT = re.compile(
     r"|(?P<unix>(?P<z_at>[1-3]\d{9}\.\d{1,9}) )"
     r"|(?P<nccl>" + _NCCL + r")"
     r"|(?P<talos>(?P<t_host>[\w.:-]{1,253}): (?:kern|user|daemon): +\w+: )"
+    r"|(?P<numbered>\d{1,9}:" + _STAMPED + r")"
     r"|(?P<srun>(?P<s_task>\d{1,6}):(?: |$))"
     r"|(?P<kmsg>\d{1,3},\d{1,20},(?P<k_up>\d{1,18}),[^;\s]{0,200};)"
     r"|(?P<slash>(?P<x_mon>\d\d)/(?P<x_day>\d\d)/(?P<x_year>\d{4}),? (?P<x_t>\d\d:\d\d:\d\d)(?:[.,]\d+)?(?: - | ))"
     r"|(?P<bsd>(?P<o_mon>\d{1,2}月) +(?P<o_day>\d{1,2}) (?P<o_t>\d\d:\d\d:\d\d)(?:\.(?P<o_f>\d{1,9}))? "
     r"(?=\S+ [\w./@-]+(?:\[\d+\])?: |\[|kernel: ))"
     r"|(?P<pdsh>(?P<p_host>\d[\w.-]{0,252}):(?: |$))"
-    r")"
+    r"|" + GREPPED + r")"
 )
 WORD = re.compile(
     r"(?:"
@@ -75,10 +82,14 @@ WORD = re.compile(
     r"|(?P<leveled>" + _LEVEL + r":? +(?=\d{4}-\d\d-\d\d[T ]))"
     r"|(?P<logfmt>(?:time|ts|timestamp|t)=\"?(?=\d{4}-\d\d-\d\d[T ]))"
     r"|(?P<bsd>(?P<o_mon>[^\W\d_]{3,9}\.?) +(?P<o_day>\d{1,2}) (?P<o_t>\d\d:\d\d:\d\d)(?:\.(?P<o_f>\d{1,9}))? "
-    r"(?=\S+ [\w./@()-]+(?:\[\d+\])?: |\[|kernel: |\S+ kernel))"
+    r"(?=\S+ [\w./@()-]+(?:\[\d+\])?: |\[|kernel: |\S+ kern))"
+    r"|(?P<bsd_year>(?P<u_mon>[A-Z][a-z]{2}) +(?P<u_day>\d{1,2}) (?P<u_year>20\d\d) (?P<u_t>\d\d:\d\d:\d\d)"
+    r"(?:\.(?P<u_f>\d{1,9}))? (?=\S+ [\w./@()-]+(?:\[\d+\])?: |\[|kernel: ))"
     r"|(?P<full>[A-Z][a-z]{2} " + _ISO.format("w") + r" (?P<wz>[A-Z+-][\w:+-]{1,8}) )"
     r"|(?P<decode>(?:kern|user|daemon|syslog|auth|authpriv|local\d) *: *"
-    r"(?:emerg|alert|crit|err|warn|notice|info|debug) *: ?)"
+    r"(?:emerg|alert|crit|err|warn|notice|info|debug) *: ?|kern\.[a-z]{3,7} (?=kernel: ))"
+    r"|(?P<guest>In\(\d{1,3}\) \S{1,40} - Guest: )"
+    r"|(?P<login>(?P<i_host>[A-Za-z0-9][\w.-]{0,252}) login: (?=\[ *\d{1,10}\.\d{6}\]))"
     r"|(?P<kernel>kernel: ?)"
     r"|(?P<talos>(?P<t_host>[\w.:-]{1,253}): (?:kern|user|daemon): +\w+: )"
     r"|(?P<vllm>" + _LEVEL + r" (?P<v_mon>\d\d)-(?P<v_day>\d\d) (?P<v_t>\d\d:\d\d:\d\d)(?:\.\d+)? "
@@ -88,7 +99,7 @@ WORD = re.compile(
     r"(?:: ?| +\| ?| " + _AHEAD + r"))"
     r"|(?P<compose>(?P<w_pod>[a-z][a-z0-9_.]{0,60}(?:-[a-z0-9_.]{1,60}){0,6}-\d{1,4}) +\| )"
     r"|(?P<pdsh>(?P<p_host>[A-Za-z][\w.-]{0,252}):(?: |$))"
-    r")"
+    r"|" + GREPPED + r")"
 )
 PAREN = re.compile(
     r"(?P<ray>\((?P<a_name>[\w.:@/ -]{1,120}?),? (?:rank=(?P<a_rank>\d{1,7}),? )?pid=(?P<a_pid>\d{1,9})"
@@ -106,7 +117,8 @@ QUOTE = re.compile(r"(?P<quote>(?:(?:>|&gt;) ?\+? ?)+|[`'\"](?=\[|NVRM: |[A-Z][a
 SEL = re.compile(r"^ *[0-9a-f]{1,4} \| (?P<mon>\d\d)/(?P<day>\d\d)/(?P<year>\d{4}) \| (?P<clock>\d\d:\d\d:\d\d)")
 """An entry of a management controller's event log, whose columns all belong to the message."""
 OWN_STAMP = re.compile(
-    r"\[\d{4}-\d\d-\d\d|\d{4}-\d\d-\d\d[T ]\d\d:|\[rank\d|\[[EWIF]\d{3,4} |[EWIF]\d{4} \d\d:|\S{1,253}:\d+:\d+ \[\d"
+    r"\[\d{4}-\d\d-\d\d|\d{4}-\d\d-\d\d[T ]\d\d:|\[rank\d|\[[EWIF]\d{3,4} |[EWIF]\d{4} \d\d:|\S{1,253}:\d+:\d+ \[\d|"
+    + _STAMPED
 )
 """What begins a line of its own: a word and a colon before it name who collected it."""
 STATED = re.compile(r" AT " + _iso("b"))
@@ -117,7 +129,8 @@ PROMPT = re.compile(
 """A shell's prompt."""
 ISO_STAMP = re.compile(_iso("b"))
 IDENT = re.compile(
-    r"(?P<host>[A-Za-z0-9][\w.-]{0,252}) (?:(?P<kernel>kernel)|(?P<ident>[A-Za-z][\w./@()-]{0,127}?)"
+    r"(?P<host>[A-Za-z0-9][\w.-]{0,252}) (?:kern\.[a-z]{3,7} )?"
+    r"(?:(?P<kernel>kernel)|(?P<ident>[A-Za-z][\w./@()-]{0,127}?)"
     r"(?:\[(?P<pid>\d{1,9})\])?): ?(?=(?P<rest>.?))"
 )
 """Host and program as syslog writes them after its stamp."""

@@ -43,6 +43,8 @@ class Said:
     pid: int | None = None
     tid: int | None = None
     pod: str | None = None
+    path_host: str | None = None
+    """Host that the name of the file says in which grep found the line."""
     uptime_s: float | None = None
     key = ""
     is_named = False
@@ -57,7 +59,7 @@ class Said:
     def identity(self) -> tuple[object, ...]:
         """Return what tells two origins apart."""
         return (
-            self.host or self.state.shell_host,
+            self.host or self.path_host or self.state.shell_host,
             self.rank,
             self.local_rank,
             self.task,
@@ -70,7 +72,7 @@ class Said:
     def origin(self, of_file: Origin) -> Origin:
         """Return who printed the line; the file's name fills what the line leaves open."""
         return Origin(
-            host=self.host or of_file.host or self.state.shell_host,
+            host=self.host or self.path_host or of_file.host or self.state.shell_host,
             rank=self.rank if self.rank is not None else of_file.rank,
             local_rank=self.local_rank if self.local_rank is not None else of_file.local_rank,
             task=self.task,
@@ -178,6 +180,7 @@ class Said:
     def take_go(self, match: re.Match[str]) -> bool:
         year, month, day = int(match["j_year"]), int(match["j_mon"]), int(match["j_day"])
         self.wall(self.state.calendar.at(year, month, day, match["j_t"], match["j_f"], None))
+        self.wants_ident = True
         return True
 
     def take_opensm(self, match: re.Match[str]) -> bool:

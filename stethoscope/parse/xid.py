@@ -21,11 +21,16 @@ SXID = re.compile(
     r"(?:, (?P<word>Fatal|Non-fatal|Correctable)(?=,|$))?(?:,? ?(?:Link (?P<link>\d{1,3}) )?(?P<text>.{0,2000}))",
     re.ASCII,
 )
-# In front of a line that the kernel printed stand its stamps and `kernel:` alone: what a prompt, a command or another
-# program quotes is no event.
+# In front of a line that the kernel printed stand its stamps and `kernel:` alone, or, before the kernel's own stamp,
+# whatever a console or a collector writes; what relays it says so. What a prompt, a command or another program quotes
+# is no event: it has a word or a quotation mark right before it.
 _BEFORE = re.compile(
     r"[\s>+*`|-]{0,16}(?:(?:[^\"'`$#=|(]{0,120}\s)?kern(?:el)?\s{0,3}:\s{0,3}(?:\w{1,8}\s{0,3}:\s{0,3})?|\d{1,2},\d+,\d+,[^;]{0,60};"
-    r"|<\d{1,3}>)?(?:\[[^\]]{0,60}\]:?\s{0,4}){0,3}\s{0,40}",
+    r"|<\d{1,3}>)?(?:\[[^\]]{0,60}\]:?\s{0,4}){0,3}\s{0,40}"
+    r"|[^\"'`$#]{0,200}\[ {0,4}\d{1,10}\.\d{6}\]:? {0,4}(?:\[ {0,4}[TC]\d{1,9}\] )?"
+    r"|[^\"'`$#]{0,200}(?:[\]}]|\b(?:[Xx][Ii][Dd]|kmsg|dmesg|syslog|[Mm]essage|msg|event|line):) {1,2}"
+    r"|[^'`$#]{0,400}(?:^|[{,] {0,2})\"(?:message|msg|MESSAGE|log|line|text|event)\" {0,2}: {0,2}\""
+    r"|(?:\"[^\"]{0,80}\"[,;]){1,12}\"",
     re.ASCII,
 )
 _FOLLOW_UP = re.compile(r"Severity (?P<level>\d) Engine instance (?P<engine>\d{1,3})|Data \{|SOE HALT data\[", re.ASCII)

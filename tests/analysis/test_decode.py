@@ -129,6 +129,12 @@ def test_escapes_and_other_codings() -> None:
     assert all(event.text.isprintable() for event in log.events)
 
 
+def test_colour_that_parts_the_words_that_are_looked_for() -> None:
+    coloured = "[ 12.000000] NVRM: \x1b[01;31m\x1b[KXid\x1b[m\x1b[K (PCI:0000:21:00): 79, GPU has fallen off the bus."
+    (event,) = scan(coloured).events
+    assert event.signature == "xid.79"
+
+
 def test_far_behind_on_a_very_long_line() -> None:
     log = scan(b"x" * 9_000_000 + b" " + CLOSED.encode() + b" " + b"y" * 9_000_000)
     assert [(event.signature, event.line) for event in log.events] == [("nccl.socket.closed_by_peer", 1)]

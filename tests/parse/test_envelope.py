@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stethoscope.parse.envelope import Inner, Unwrapper, is_wrapped
+from stethoscope.parse.envelope import Inner, Unwrapper, is_wrapped, unwrapper_of
 from stethoscope.parse.logtime import Calendar
 from stethoscope.parse.prefix_said import Outer
 
@@ -38,6 +38,45 @@ def test_journal() -> None:
     (inner,) = unwrap(JOURNAL)
     assert inner.text == XID.encode()
     assert inner.outer == Outer(at=1773454031.104233, host="node-a", uptime_s=12345.678901, boot="a1b2")
+
+
+PRETTY = json.dumps(JOURNAL, indent="\t")
+EXPORT = "\n".join(f"{name}={value}" for name, value in JOURNAL.items())
+VERBOSE = "Sat 2026-03-14 02:07:11.104233 UTC [s=ab12;i=1f;b=a1b2;m=2;t=3;x=4]\n" + "\n".join(
+    f"    {name}={value}" for name, value in JOURNAL.items()
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (f"data: {json.dumps(JOURNAL)}\n\n" * 2, [1, 3]),
+        (f"\x1e{json.dumps(JOURNAL)}\n" * 2, [1, 2]),
+        (f"{PRETTY}\n" * 2, [1, 9]),
+        (f"{EXPORT}\n\n" * 2, [1, 8]),
+        (f"{VERBOSE}\n" * 2, [1, 8]),
+        (f"{VERBOSE.replace('UTC', 'CET')}\n", [1]),
+    ],
+    ids=["sse", "seq", "pretty", "export", "verbose", "verbose once"],
+)
+@pytest.mark.parametrize("cut", [40, 1 << 20])
+def test_other_forms_of_the_journal(text: str, lines: list[int], cut: int) -> None:
+    data = text.encode()
+    unwrapper = unwrapper_of(data, Calendar(newest=wall("2026-06-01T00:00:00Z")), is_in_parts=False)
+    assert unwrapper is not None
+    found, first, rest = [], 1, data
+    while rest:
+        end = rest.find(b"\n", cut) + 1 or len(rest)
+        found += unwrapper.lines(rest[:end], first)
+        first, rest = first + rest[:end].count(b"\n"), rest[end:]
+    found += unwrapper.rest()
+    outer = Outer(at=1773454031.104233, host="node-a", uptime_s=12345.678901, boot="a1b2")
+    assert found == [Inner(XID.encode(), number, outer) for number in lines]
+
+
+@pytest.mark.parametrize("text", ["a [s=1;] b\n", "{\n  not json\n}\n", "x __REALTIME_TIMESTAMP=1\n", "[s=ab;\n" * 9])
+def test_what_only_looks_like_the_journal_stays(text: str) -> None:
+    assert unwrapper_of(text.encode(), Calendar(newest=0.0), is_in_parts=False) is None
 
 
 def test_message_as_numbers_of_bytes() -> None:

@@ -84,6 +84,24 @@ def one(line: str | bytes, **state: object) -> Peeled:
         ("Mar 14 02:07:11 873641 [4A1F2700] 0x02 -> ", "2026-03-14T02:07:11.873641Z", None, None),
         ("E20260314 02:07:11.123456 2287 health.cc:159] ", "2026-03-14T02:07:11.123456Z", None, None),
         ("[Feb 25 2025 13:59:45] [INFO] [tid 1803] ", "2025-02-25T13:59:45Z", None, None),
+        ("[12345.678901 <    0.000844 >] node-a kernel: ", None, 12345.678901, "node-a"),
+        ("Mar 14 2026 02:07:11 node-a kernel: ", "2026-03-14T02:07:11Z", None, "node-a"),
+        ("2026/03/14 02:07:11 node-a kernel: ", "2026-03-14T02:07:11Z", None, "node-a"),
+        ("Mar 14 02:07:11 node-a kern.err kernel: [12345.678901] ", "2026-03-14T02:07:11Z", 12345.678901, "node-a"),
+        ("Sat Mar 14 02:07:11 2026 kern.err kernel: [12345.678901] ", "2026-03-14T02:07:11Z", 12345.678901, None),
+        ("/var/log/kern.log.2.gz:Mar 14 02:07:11 node-a kernel: ", "2026-03-14T02:07:11Z", None, "node-a"),
+        ("kern.log:88:Mar 14 02:07:11 node-a kernel: ", "2026-03-14T02:07:11Z", None, "node-a"),
+        ("logs/node-a1/dmesg:[12345.678901] ", None, 12345.678901, "node-a1"),
+        ("1234:[12345.678901] ", None, 12345.678901, None),
+        ("n7: [Fri Mar  6 04:44:24 2026] ", "2026-03-06T04:44:24Z", None, "n7"),
+        ("node-a login: [12345.678901] ", None, 12345.678901, "node-a"),
+        (
+            "2026-03-14T02:07:11.127Z In(05) vcpu-5 - Guest: <3>[12345.678901] ",
+            "2026-03-14T02:07:11.127Z",
+            12345.678901,
+            None,
+        ),
+        ('2026-03-14T02:07:11Z {app="syslog", host="node-a"} ', "2026-03-14T02:07:11Z", None, "node-a"),
     ],
 )
 def test_kernel_forms(prefix: str, at: str | None, uptime_s: float | None, host: str | None) -> None:
@@ -365,6 +383,24 @@ def test_host_of_a_prompt_holds_for_what_was_pasted_below() -> None:
         assert peel("[  2.000000] x", state).origin.host == "gpu-7"
 
 
+@pytest.mark.parametrize(
+    "above", [("-" * 15, "gpu7", "-" * 15), ("-" * 16, "gpu7 (1)", "-" * 16), ("gpu7 | CHANGED | rc=0 >>",)]
+)
+def test_host_of_a_headline_holds_for_what_stands_below(above: tuple[str, ...]) -> None:
+    state = PeelState(newest=NEWEST)
+    for line in (*above, "[  1.000000] x"):
+        peeled = peel(line, state)
+    assert peeled.origin.host == "gpu7"
+
+
+@pytest.mark.parametrize("above", [("-" * 15, "a table of sorts", "-" * 15), ("gpu7",), ("a | b | rc=0",)])
+def test_not_every_line_above_is_a_headline(above: tuple[str, ...]) -> None:
+    state = PeelState(newest=NEWEST)
+    for line in (*above, "[  1.000000] x"):
+        peeled = peel(line, state)
+    assert peeled.origin.host is None
+
+
 def test_name_of_the_file_fills_what_lines_leave_open() -> None:
     state = PeelState(newest=NEWEST, origin=Origin(rank=7, host="n3"))
     assert peel("hello", state).origin == Origin(rank=7, host="n3")
@@ -450,7 +486,8 @@ def test_a_line_without_end_is_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["[", "1", "a-", "a.", "(a pid=", "> ", "[ 1", "a:1:", "0: ", "<4>", "[rank1]:", "  ", "a1."]
+    "piece",
+    ["[", "1", "a-", "a.", "(a pid=", "> ", "[ 1", "a:1:", "0: ", "<4>", "[rank1]:", "  ", "a1.", '{a="b", ', "/", "-"],
 )
 def test_no_form_takes_long_on_a_long_line(piece: str) -> None:
     import time

@@ -46,12 +46,32 @@ def test_every_branch_prints_the_same_event(
         "NVRM: GPU Board Serial Number: 0000000000079",
         "root@gpu7:~# dmesg | grep 'NVRM: Xid (PCI:0000:21:00): 79'",
         'echo "NVRM: Xid (PCI:0000:21:00): 79, GPU has fallen off the bus."',
+        "The line NVRM: Xid (PCI:0000:21:00): 79, GPU has fallen off the bus. means that it is gone.",
+        "  502  journalctl -k | grep NVRM: Xid (PCI:0000:21:00): 79",
+        "yes, `[12345.678901] NVRM: Xid (PCI:0000:21:00): 79, GPU has fallen off the bus.` was there",
+        'type=EXECVE a0="grep" a1="NVRM: Xid (PCI:0000:21:00): 79"',
         "NVRM: Xid (PCI:zz): 79, x",
         "NVRM: Xid (PCI:0000:21:00): 12345, x",
     ],
 )
 def test_what_only_looks_like_an_xid_is_none(line: str) -> None:
     assert find_xid_line(line) is None
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "tty console: [12345.678901] ",
+        "[agent] [WARN] GPU-0f0f: XID: ",
+        "[agent] ",
+        '{"level": "warn", "msg": "',
+        '"2026-03-14 02:07:11","n7","kernel","',
+    ],
+)
+def test_what_relays_the_kernel_is_believed(before: str) -> None:
+    found = find_xid_line(f"{before}NVRM: Xid (PCI:0000:21:00): 79, GPU has fallen off the bus.")
+    assert found is not None
+    assert found.code == 79
 
 
 def test_a_quoted_line_is_read_when_asked_for() -> None:
