@@ -38,6 +38,7 @@ LOGIN_S = 30.0
 TUNNEL_S = 6.0
 """Longest wait for a jump host to connect to a node."""
 KEEPALIVE_S = 15.0
+"""So often a connection is asked whether it is alive, until there is a probe on it that speaks more often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +207,9 @@ class SshDialer:
         with suppress(OSError, asyncssh.Error):
             channel.write(payload)
         _shed(connection, channel)
+        if link.node.tick_s < KEEPALIVE_S:
+            # Its lines keep the connection alive, and `NodeLink.check` ends it when they stay away.
+            connection.set_keepalive(0)
         return _SshProbe(connection, channel, cast("_ProbeSession", session), owner, verified=verified)
 
     async def _connect(self, target: Target, via: Via) -> tuple[asyncssh.SSHClientConnection, Owner, bool]:

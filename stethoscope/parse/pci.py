@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _ADDRESS = re.compile(
     r"(?:(?P<domain>[0-9a-f]{1,8}):)?(?P<bus>[0-9a-f]{2}):(?P<device>[0-9a-f]{1,2})(?:[.:](?P<function>[0-7]))?",
@@ -10,6 +11,7 @@ _ADDRESS = re.compile(
 )
 
 
+@lru_cache(maxsize=4096)
 def normal_pci(text: str) -> str:
     """Return `0000:4f:00.0` for `00000000:4F:00.0`, `4f:00.0`, `0000:4f:00` and the like, or "" for what is none.
 

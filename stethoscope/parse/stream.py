@@ -51,9 +51,11 @@ _LATEST = 1e11
 """Wall or monotonic seconds beyond this are not a time."""
 _ERROR, _ABSENT, _UNSUPPORTED = (REASON_WORDS[reason] for reason in (Reason.ERROR, Reason.ABSENT, Reason.UNSUPPORTED))
 _NUMBERS = {int, float}
+_WORDS = frozenset(WIRE_REASONS)
+_SHAPES = bytes(48 if 48 <= byte < 58 else 101 if byte in b"eE" else 32 for byte in range(256))
+"""Every digit to 0, every other sign to e or a space."""
 _GROUP = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
 _RUN_STATUS = frozenset({"ok", "absent", "timeout", "hung"})
-_LINE_STRUCTURE = str.maketrans("", "", "\n\t")
 
 
 _PART_BEGINS = b'{"t":"part",'
@@ -89,11 +91,11 @@ def parse(raw: bytes) -> Message:
         raise ParseError("a sequence number or clock out of range")
     match message:
         case wire.Delta():
-            _check_cells(message)
+            _check_cells(message, raw)
             if message.notes is not None:
                 message.notes = _notes(message.notes)
         case wire.Full():
-            _check_cells(message)
+            _check_cells(message, raw)
             message.notes = _notes(message.notes)
             message.gpus = _gpus(message.gpus)
             message.ports = _ports(message.ports)
@@ -143,11 +145,14 @@ def _checked_links(links: Links) -> Links:
     return links
 
 
-def _check_cells(message: wire.Full | wire.Delta) -> None:
+def _check_cells(message: wire.Full | wire.Delta, raw: bytes) -> None:
     for name, part in (("node", message.node), ("gpu", message.gpu), ("port", message.port)):
-        if not part:
-            continue
-        _check_names(part, name)
+        if part:
+            _check_names(part, name)
+    if _is_short(raw):
+        cells = [*message.node.values(), *chain.from_iterable([*message.gpu.values(), *message.port.values()])]
+        if str not in set(map(type, cells)) or {cell for cell in cells if cell.__class__ is str} <= _WORDS:
+            return
     if message.node:
         cells = list(message.node.values())
         if _check_numbers(cells):
@@ -164,6 +169,13 @@ def _check_names(part: Mapping[str, object], name: str) -> None:
     names = "".join(part)
     if not (names.isascii() and names.isprintable() and len(names) <= len(part) * _WORD_LIMIT):
         raise ParseError(f"a metric name of {name} that is none")
+
+
+def _is_short(raw: bytes) -> bool:
+    """Tell whether no number in a line can be beyond 64 bits: none has so many digits, or an exponent. The probe in sh
+    writes its own way."""
+    shapes = raw.translate(_SHAPES)
+    return b"0" * 19 not in shapes and b"0e" not in shapes and raw[:1] != b"@"
 
 
 def _check_numbers(cells: Sequence[Cell]) -> bool:
@@ -191,28 +203,32 @@ def _gpus(gpus: list[GpuIdentity]) -> list[GpuIdentity]:
     if len({gpu.index for gpu in gpus}) < len(gpus) or any(not 0 <= gpu.index < 1024 for gpu in gpus):
         raise ParseError("two GPUs with one index, or an index that is none")
     return [
-        wire.GpuIdentity(gpu.index, clean(gpu.name, _NAME_LIMIT), clean(gpu.uuid, _WORD_LIMIT), normal_pci(gpu.pci))
-        for gpu in gpus
+        wire.GpuIdentity(gpu.index, _name(gpu.name), clean(gpu.uuid, _WORD_LIMIT), normal_pci(gpu.pci)) for gpu in gpus
     ]
 
 
 def _ports(ports: list[PortIdentity]) -> list[PortIdentity]:
     if len(ports) > MAX_PORTS:
         raise ParseError(f"{len(ports):,} ports")
-    if any(not _DEVICE.fullmatch(port.device) or not 0 < port.port < 256 for port in ports):
-        raise ParseError("a port whose device is no name")
+    checked = [_port(port) for port in ports]
     if len({(port.device, port.port) for port in ports}) < len(ports):
         raise ParseError("two ports with one name")
-    return [
-        wire.PortIdentity(
-            port.device,
-            port.port,
-            clean(port.layer, _WORD_LIMIT),
-            normal_pci(port.pci),
-            clean(port.netdev, _WORD_LIMIT),
-        )
-        for port in ports
-    ]
+    return checked
+
+
+@lru_cache(maxsize=4096)
+def _port(port: PortIdentity) -> PortIdentity:
+    """Return a port with its words cleaned, the same for the same one: nodes of one kind have the same ports."""
+    if not _DEVICE.fullmatch(port.device) or not 0 < port.port < 256:
+        raise ParseError("a port whose device is no name")
+    layer, netdev = clean(port.layer, _WORD_LIMIT), clean(port.netdev, _WORD_LIMIT)
+    return wire.PortIdentity(port.device, port.port, layer, normal_pci(port.pci), netdev)
+
+
+@lru_cache(maxsize=1024)
+def _name(text: str) -> str:
+    """Return the name of a model cleaned, the same for the same text."""
+    return clean(text, _NAME_LIMIT)
 
 
 def _check_event(event: wire.Event) -> None:
@@ -266,7 +282,7 @@ def _check_part(part: wire.Part) -> None:
 
 
 def _is_plain(text: str) -> bool:
-    return text.isascii() and text.translate(_LINE_STRUCTURE).isprintable()
+    return text.isascii() and text.replace("\n", "").replace("\t", "").isprintable()
 
 
 def _why(word: str) -> str:

@@ -47,8 +47,9 @@ REBUILD_S = 0.1
 """A snapshot is not built again before this time has passed."""
 AGE_S = 1.0
 """When nothing came, a snapshot is built again after this time, so that ages grow."""
-EVALUATE_S = 1.0
-"""How often the rules look at the fleet."""
+EVALUATE_S, EVALUATE_MANY_S = 1.0, 2.0
+"""How often the rules look at the fleet, one of more than MANY_NODES nodes less often."""
+MANY_NODES = 1024
 THREADS = 32
 """Threads for name look-ups and connection options, which block; the default of five per core makes nodes wait."""
 
@@ -240,7 +241,10 @@ class Session:
 
     async def _evaluate_beside(self, judging: Judging) -> None:
         """Do what `evaluate` does, in a large fleet without keeping lines and keys waiting."""
-        snapshot = self.snapshot(latest=True)
+        # What is on the screen of a large fleet is young enough, and is not made twice.
+        seen, is_large = self._snapshot, len(self._state.nodes) > MANY_NODES
+        is_young = is_large and seen is not None and 0 <= self.clock.monotonic() - seen.mono < AGE_S
+        snapshot = seen if seen is not None and is_young else self.snapshot(latest=True)
         self._evaluated_mono = snapshot.mono
         try:
             found = await judging.findings_beside(snapshot)
@@ -329,7 +333,8 @@ class Session:
 
     def _is_evaluation_due(self) -> bool:
         since = self._evaluated_mono
-        return self._judging is not None and (since is None or self.clock.monotonic() - since >= EVALUATE_S)
+        every_s = EVALUATE_S if len(self._state.nodes) <= MANY_NODES else EVALUATE_MANY_S
+        return self._judging is not None and (since is None or self.clock.monotonic() - since >= every_s)
 
     def _end_round(self) -> None:
         self._memory.tend(self._state.pending, len(self._state.nodes))
