@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib
 import io
+import os
 import sys
 import warnings
 from typing import TYPE_CHECKING
@@ -108,8 +109,16 @@ def _log_warning(
     logging.getLogger("stethoscope").info("%s:%d: %s: %s", filename, lineno, category.__name__, message)
 
 
+def _open_what_is_closed() -> None:
+    # `>&-`: without this the next file that is opened gets the number of the stream, and is written to.
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+
+
 def main() -> None:
     """Run the command line; errors meant for people become one line on stderr and the exit code of their kind."""
+    _open_what_is_closed()
     if not sys.warnoptions:
         warnings.showwarning = _log_warning
     try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -39,3 +41,19 @@ def test_what_a_library_warns_of_goes_into_the_debug_log(
     assert caplog.messages == ["rules.py:7: RuntimeWarning: All-NaN slice encountered"]
     module._log_warning("invalid value", RuntimeWarning, "rules.py", 8)
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("closed", "words", "status"),
+    [
+        ("<&-", "xid 79", 0),
+        ("<&-", "xid", 64),
+        (">&-", "xid 79", 0),
+        ("2>&-", "xid", 64),
+        ("<&- >&- 2>&-", "xid 79", 0),
+    ],
+)
+def test_a_stream_that_the_caller_closed_is_no_defect(closed: str, words: str, status: int) -> None:
+    line = f"exec {sys.executable} -m stethoscope {words} {closed}"
+    ran = subprocess.run(["sh", "-c", line], input="", capture_output=True, text=True, check=False)
+    assert (ran.returncode, "defect" in ran.stdout + ran.stderr) == (status, False)
