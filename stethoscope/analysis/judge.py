@@ -50,6 +50,8 @@ _MAY_BE_P0 = {"fabric_manager_fault", "storage_io", "shared_fs_stall", "fs_full_
 _MAY_BE_P2 = {"driver_bug", "config_env_error", "version_mismatch", "topology_or_affinity"}
 """Planned work when nothing worse than a warning shows it."""
 _MOST_FACTS = 6
+ENDS_IN_ORDER = {0, 15, 143}
+"""Exit codes of processes that ended well, or were told to end when the others had."""
 _TEARDOWN = ("nccl.", "torch.", "elastic.", "slurm.", "run.", "launcher.", "ray.", "vllm.", "python.")
 
 
@@ -135,6 +137,8 @@ def _after_end(scene: Scene, clue: Clue) -> bool:
     """Tell whether a line is what processes say when others have left after a normal end."""
     if clue.signature.startswith("torch.watchdog.timeout"):
         return False
+    if clue.signature == "elastic.failed" and abs(clue.number("code") or 0) not in ENDS_IN_ORDER:
+        return False
     return scene.finished_before(clue)
 
 
@@ -163,7 +167,9 @@ def _healthy(scene: Scene) -> LogVerdict:
 def _unknown(scene: Scene) -> LogVerdict:
     worst = [c for c in scene.clues if c.role in {"symptom", "either", "cause"}]
     supports = tuple(_fact(scene, Note("an error that others may have caused", c)) for c in worst[:3])
-    ended = scene.find("elastic.failed", "slurm.task_exit", "launcher.deepspeed", "run.mpi_exit")
+    ended = scene.find(
+        "elastic.failed", "elastic.event_failed", "slurm.task_exit", "launcher.deepspeed", "run.mpi_exit"
+    )
     culprits = [culprit for c in ended for culprit in ended_by(scene, c)]
     missing = (
         "the logs of all ranks, from the start",
@@ -220,13 +226,18 @@ def _confidence(winner: Candidate, rivals: list[Candidate]) -> float:
     return max(0.05, min(0.97, confidence))
 
 
+def _keeps_from_work(candidate: Candidate) -> bool:
+    """Tell whether somebody else holds the GPU itself, so that this process got none."""
+    return any(clue.signature == "cuda.busy" for clue in candidate.clues)
+
+
 def severity_of(candidate: Candidate) -> Severity:
     """Return how urgent it is: P0 for suspect hardware and fabric, P2 for what a restart survives, else P1."""
     if candidate.severity is not None:
         return candidate.severity
     if candidate.root_cause in _HARDWARE_P0:
         return Severity.P0
-    if candidate.root_cause in _PLANNED:
+    if candidate.root_cause in _PLANNED and not _keeps_from_work(candidate):
         return Severity.P2
     if (
         candidate.root_cause in _MAY_BE_P2

@@ -100,7 +100,7 @@ def collectives(scene: Scene) -> list[Candidate]:
         weight = 0.65 if gil else 0.45
         found.append(
             Candidate(
-                "cuda_app_bug",
+                "cuda_app_bug" if gil else "unknown",
                 weight,
                 [*stuck, *gil],
                 INFERRED,
@@ -317,9 +317,14 @@ def _absent(
         never = sorted(observed)
     if not never or (not idle and len(never) > max(FEW, len(waiting))):
         return None
+    if not idle and not observed and not scene.who.world and len(waiting) <= len(never):
+        return None  # how many there are is a guess from the numbers of those who speak
     row = next(iter(waiting.values()))
     shown = idle[never[0]].clue if never[0] in idle else clues[0]
-    note = Note(f"{_ranks(sorted(waiting))} wait in number {row.seq}; {_ranks(never)} never came", shown)
+    note = Note(
+        f"{_ranks(sorted(waiting))} wait{'s' * (len(waiting) == 1)} in number {row.seq}; {_ranks(never)} never came",
+        shown,
+    )
     cause, weight, notes = reason_of(scene, never, clues[0], at_start=(row.seq or 0) <= START_UP)
     if cause is None and not idle and not observed and not _speaks(scene, never):
         weight = 0.35

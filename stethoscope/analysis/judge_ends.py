@@ -20,6 +20,8 @@ _DECIDED = {
 }
 
 
+TABLE_LINES = 8
+"""How many lines a process has in torchrun's table of failures."""
 OF_A_PROCESS = {
     "cuda_app_bug",
     "gpu_oom",
@@ -177,6 +179,7 @@ def _memory(scene: Scene) -> list[Candidate]:
     clues += [c for c in scene.find("k8s.pod_ended") if c.root_cause == "host_oom"]
     clues += [c for c in scene.find("slurm.task_exit") if "Out Of Memory" in c.event.text]
     clues += [c for c in scene.find("ray.actor_died") if "low on memory" in c.event.text]
+    clues += scene.find("ray.memory_pressure")
     clues.sort(key=lambda clue: clue.index)
     if not clues:
         return []
@@ -213,34 +216,58 @@ def _exit_codes(scene: Scene) -> list[Candidate]:
     found: dict[str, Candidate] = {}
     for clue in scene.find("elastic.failed", "elastic.signal", "slurm.task_exit", "launcher.deepspeed", "run.mpi_exit"):
         code = _code(clue)
-        if code in (9, 137):
-            cause, weight, kind, text = "host_oom", 0.5, INFERRED, "a process was killed from outside (SIGKILL)"
-        elif code in (7, 135):
-            cause, weight, kind, text = "shm_too_small", 0.5, INFERRED, "a process got a bus error (SIGBUS)"
-        elif code in (11, 139):
-            cause, weight, kind, text = crash(scene)
-        elif code in (15, 143):
-            cause, weight, kind, text = (
-                "scheduler_preemption",
-                0.4,
-                SYMPTOM,
-                "a process was stopped from outside (SIGTERM)",
-            )
-        elif code in (6, 134) or code is None:
+        if code in (6, 134) or code is None:
             continue
-        else:
-            cause, weight, kind, text = "peer_process_died", 0.35, SYMPTOM, f"a process ended with code {code}"
+        cause, weight, kind, text = _meaning_of(scene, code)
         if cause in found:
             found[cause].clues.append(clue)
             continue
         candidate = Candidate(cause, weight, [clue], kind, ended_by(scene, clue), summary=text)
         candidate.missing = _what_code_lacks(cause)
         found[cause] = candidate
+    if not found and not scene.find("elastic.failed"):
+        found.update(_tables(scene))
     exited = scene.find("loader.exited")
     if exited and "host_oom" not in found:
         found["host_oom"] = Candidate("host_oom", 0.5, exited, INFERRED, culprits_of(scene, exited))
         found["host_oom"].missing = _what_code_lacks("host_oom")
     return list(found.values())
+
+
+def _meaning_of(scene: Scene, code: int) -> tuple[str, float, int, str]:
+    """Return the class, weight, kind and words of an exit code or signal."""
+    if code in (9, 137):
+        return "host_oom", 0.5, INFERRED, "a process was killed from outside (SIGKILL)"
+    if code in (7, 135):
+        return "shm_too_small", 0.5, INFERRED, "a process got a bus error (SIGBUS)"
+    if code in (11, 139):
+        return crash(scene)
+    if code in (15, 143):
+        return "scheduler_preemption", 0.4, SYMPTOM, "a process was stopped from outside (SIGTERM)"
+    return "peer_process_died", 0.35, SYMPTOM, f"a process ended with code {code}"
+
+
+def _tables(scene: Scene) -> dict[str, Candidate]:
+    """Tables of torchrun without its line of the failure: the rank under "Root Cause" is the first of its host."""
+    found: dict[str, Candidate] = {}
+    fields = scene.find("elastic.field")
+    for head in scene.find("elastic.child_failed"):
+        if "Root Cause" not in head.event.text:
+            continue
+        table: dict[str, str] = {}
+        for clue in fields:
+            if clue.event.file == head.event.file and 0 < clue.event.line - head.event.line <= TABLE_LINES:
+                table.setdefault(clue.text("field"), clue.text("value"))
+        rank = re.match(r"\d+", table.get("rank", ""))
+        code = re.match(r"-?\d+", table.get("exitcode", ""))
+        if rank is None or code is None:
+            continue
+        cause, weight, kind, text = _meaning_of(scene, abs(int(code[0])))
+        if cause not in found:
+            found[cause] = Candidate(cause, weight, [], kind, [], summary=text, missing=_what_code_lacks(cause))
+        found[cause].clues.append(head)
+        found[cause].culprits.append(make_culprit(scene, int(rank[0]), None))
+    return found
 
 
 def _what_code_lacks(cause: str) -> list[str]:
@@ -284,7 +311,7 @@ def _code(clue: Clue) -> int | None:
 def first_to_end(scene: Scene) -> list[Culprit]:
     """Return the one process that launchers name as having failed by itself; none when they name several or none."""
     named: list[Culprit] = []
-    for clue in scene.find("elastic.failed", "slurm.task_exit", "run.mpi_exit"):
+    for clue in scene.find("elastic.failed", "elastic.event_failed", "slurm.task_exit", "run.mpi_exit"):
         if _code(clue) in {15, 143}:
             continue
         for culprit in ended_by(scene, clue):

@@ -31,14 +31,20 @@ SPECIAL = (
     "torch.watchdog.",
     "torch.desync.",
     "torch.store.",
-    "torch.gloo.",
+    "torch.gloo.full_mesh",
+    "torch.gloo.loopback",
+    "torch.gloo.bad_interface",
+    "torch.gloo.timeout",
+    "torch.gloo.closed",
     "torch.monitored_barrier",
     "ras.",
     "elastic.",
     "slurm.",
     "k8s.",
     "launcher.",
-    "ray.",
+    "ray.actor_died",
+    "ray.worker_died",
+    "ray.memory_pressure",
     "vllm.",
     "tests.",
     "training.straggler",
@@ -102,7 +108,7 @@ _ENDS_ITS_PROCESS = ("python.", "cuda.", "loader.", "storage.", "checkpoint.", "
 _OF_RUNNING_WORK = ("torch.watchdog.timeout", "nccl.socket.closed", "nccl.socket.recv", "nccl.ib.completion")
 _DEATHS = ("elastic.failed", "elastic.child_failed", "slurm.task_exit", "launcher.deepspeed", "run.mpi_exit")
 _ALIASES = {"gpu_hw_fault": {"cuda.ecc": "gpu_memory_fault", "cuda.gpu_lost": "gpu_fallen_off_bus"}}
-_NO_NUMBER = re.compile(r"(?i)loss[^|]{0,20}\bnan\b")
+_NO_NUMBER = re.compile(r"(?i)(?:loss|grad[ _]norm)[^|]{0,20}\bnan\b")
 FEW_STEPS = 3
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - where it is mounted, nothing is written there
 _OWNERS = re.compile(r"Process (\d+) has [\d.]+ \w+ memory in use")
@@ -117,8 +123,6 @@ def direct_errors(scene: Scene) -> list[Candidate]:
         if not scene.is_of_operator(clue) and (clue.signature.startswith(SPECIAL) or of_kernel(clue.event)):
             continue
         cause = _ALIASES.get(clue.root_cause or "", {}).get(clue.signature, clue.root_cause)
-        if cause == "fs_full_or_readonly" and clue.signature.startswith("storage."):  # of whom is not known to a job
-            cause = "storage_io"
         if cause and cause not in {"unknown", "healthy"}:
             groups.setdefault((cause, DIRECT if clue.role == "cause" else INFERRED), []).append(clue)
     found = [_candidate(scene, cause, clues, kind) for (cause, kind), clues in groups.items()]
@@ -226,30 +230,34 @@ def _numbers(scene: Scene) -> list[Candidate]:
         named = re.search(r"(?i)\brank[ :=]*(\d+)", clue.event.text)
         if clue.rank is None and named:
             clue.rank = int(named[1])
-    found = _candidate(scene, "cuda_app_bug", clues, DIRECT, 0.6)
+        clue.host = clue.text("host") or clue.host
+    found = _candidate(scene, "loss_divergence", clues, DIRECT, 0.6)
     steps = scene.progress()[-FEW_STEPS:]
+    one_rank = len({clue.rank for clue in clues}) == 1 and clues[0].rank is not None
+    other = "gpu_hw_fault" if one_rank else "cuda_app_bug"
     if stopped:
-        return [found]
+        return [found, Candidate(other, 0.3, clues, INFERRED, list(found.culprits))]
     if len(steps) < FEW_STEPS or not all(_NO_NUMBER.search(step.event.text) for step in steps):
         found.weight = 0.2
         return [found]
-    found.weight, found.severity = 0.55, Severity.P2
-    found.summary = "the loss is no number any more and stays so, while the job goes on"
+    found.weight = 0.55
+    found.summary = "loss or gradient is no number any more and stays so, while the job goes on"
     return [found]
 
 
 def _space(scene: Scene) -> list[Candidate]:
     """No space left: the path says whether it is shared memory, a checkpoint or another file system."""
     groups: dict[str, list[Clue]] = {}
+    bus_error = [c for c in scene.find("loader.killed", "loader.bus_error") if c.root_cause == "shm_too_small"]
     for clue in scene.find("storage.no_space"):
         path = clue.text("path") or clue.event.text
-        if SHARED_MEMORY in path:
+        if SHARED_MEMORY in path or (bus_error and not clue.text("path")):
             cause = "shm_too_small"
         elif re.search(r"check-?points?|ckpt|\.pt\b|\.safetensors|optim", path) or (
             not clue.text("path") and saving_before(scene, clue)
         ):
             cause = "ckpt_io"
         else:
-            cause = "storage_io"
+            cause = "fs_full_or_readonly"
         groups.setdefault(cause, []).append(clue)
     return [_candidate(scene, cause, clues, DIRECT) for cause, clues in groups.items()]

@@ -54,7 +54,8 @@ _PYTHON_TEXTS: tuple[tuple[str, str, float], ...] = (
     ),
     (r"NameResolutionError|name resolution|Name or service not known|getaddrinfo failed", "dns_or_hostname", 0.75),
     (r"No such file or directory: '[^']*(?:checkpoint|ckpt)", "ckpt_io", 0.65),
-    (r"Read-only file system|Input/output error|Stale file handle|transport endpoint", "storage_io", 0.85),
+    (r"Read-only file system", "fs_full_or_readonly", 0.85),
+    (r"Input/output error|Stale file handle|transport endpoint", "storage_io", 0.85),
     (r"[Cc]an't start new thread|Too many open files|Resource temporarily unavailable", "resource_limits", 0.85),
     (r"uncorrectable ECC", "gpu_memory_fault", 0.9),
     (r"[Nn]v[Ll]ink error", "nvlink_fault", 0.9),
@@ -91,7 +92,7 @@ def exceptions(scene: Scene) -> list[Candidate]:
         elif _OUT_OF_SPACE.search(text):
             continue
         elif _FULL.search(text):
-            cause, weight = ("ckpt_io" if saving_before(scene, clue) else "storage_io"), 0.85
+            cause, weight = ("ckpt_io" if saving_before(scene, clue) else "fs_full_or_readonly"), 0.85
         else:
             cause, weight = python_class(kind, text)
         groups.setdefault(cause, (weight, []))[1].append(clue)

@@ -27,7 +27,7 @@ KERNEL_FAMILIES = {
 PROGRESS = ("training.progress", "training.step", "training.framework_step", "tests.row")
 SPAWN_LINES = 3
 TRACEBACK_LINES = 120
-NAMES_ITS_RANK = {"torch.store.barrier", "training.nan", "torch.gloo.timeout"}
+NAMES_ITS_RANK = {"torch.store.barrier", "training.nan", "torch.gloo.timeout", "nccl.coll.mismatched"}
 """Lines whose field `rank` is the global rank of who printed them."""
 SAY_WHO = ("work.", "checkpoint.", "loader.")
 """Lines of programs that say their rank in words."""

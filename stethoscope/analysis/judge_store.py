@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _NO_ADDRESS = {"", "-5", "-9"}
 """Codes of getaddrinfo for a name that exists and has no address of the family that was asked for."""
+_NO_ANSWER = "-3"
+"""Code of getaddrinfo when no name server answers: the other family will fare no better."""
 
 
 def rendezvous(scene: Scene) -> list[Candidate]:
@@ -61,7 +63,8 @@ def is_harmless_lookup(clue: Clue) -> bool:
     """Tell whether this is a name that has no IPv6 address, or none of a family: the other family is tried next."""
     if clue.signature != "torch.store.name_lookup":
         return False
-    return clue.text("code") in _NO_ADDRESS or "IPv4" not in clue.event.text
+    code = clue.text("code")
+    return code in _NO_ADDRESS or ("IPv4" not in clue.event.text and code != _NO_ANSWER)
 
 
 def _endpoint(clue: Clue) -> str:
@@ -138,6 +141,10 @@ def _store(scene: Scene) -> list[Candidate]:
         absent = never_started(scene)
         cause, weight = ("peer_process_died", 0.5) if absent else ("unknown", 0.4)
         culprits = [make_culprit(scene, rank, None) for rank in absent[:4]]
+        lost = list(dict.fromkeys(c.text("host") for c in waited if c.text("host")))
+        if lost and not absent:
+            note = Note(f"the launcher of {', '.join(lost[:4])} no longer answers the others", waited[0])
+            culprits = [make_culprit(scene, None, scene.who.named(host)) for host in lost[:4]]
         candidate = Candidate(cause, weight, waited, SYMPTOM, culprits, supports=[note])
         if absent:
             said = ", ".join(map(str, absent[:8]))

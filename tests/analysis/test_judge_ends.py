@@ -45,7 +45,7 @@ def test_memory_that_others_hold_is_contention() -> None:
         ("RuntimeError: DataLoader timed out after 300 seconds", "data_loading"),
         ("RuntimeError: can't start new thread", "resource_limits"),
         ("OSError: [Errno 24] Too many open files", "resource_limits"),
-        ("OSError: [Errno 28] No space left on device: '/tmp/inductor/abc'", "storage_io"),
+        ("OSError: [Errno 28] No space left on device: '/tmp/inductor/abc'", "fs_full_or_readonly"),
         ("OSError: [Errno 28] No space left on device: '/scratch/ckpt/global_step500/rank4.pt'", "ckpt_io"),
         ("OSError: [Errno 28] No space left on device: '/dev/shm/torch_11'", "shm_too_small"),
         ("OSError: [Errno 5] Input/output error: '/mnt/data/shard_0001.tar'", "storage_io"),
