@@ -21,6 +21,7 @@ from stethoscope.model.wire import GpuIdentity, PortIdentity
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.uint8]
 Totals = npt.NDArray[np.uint64]
+_PRESENT = int(Reason.PRESENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +53,22 @@ class Table:
         """Return the value of `metric` (for counters, counts per second) at `row`, or why there is none."""
         column = self.index[metric]
         reason = self.reasons[column, row]
-        if reason != Reason.PRESENT:
+        if reason != _PRESENT:
             return Missing(Reason(int(reason)))
         value = float(self.values[column, row])
         # Where values are kept short, the digits behind the seventh mean nothing.
         return value if self.values.itemsize == 8 else float(f"{value:.7g}")
+
+    def get_all(self, metric: str, rows: range) -> list[float | Missing]:
+        """Return what `get` returns for each of `rows`, which stand behind one another."""
+        column = self.index[metric]
+        values: list[float | Missing] = self.values[column, rows.start : rows.stop].tolist()
+        if self.values.itemsize < 8:
+            values = [float(f"{value:.7g}") for value in values]
+        for place, reason in enumerate(self.reasons[column, rows.start : rows.stop].tolist()):
+            if reason != _PRESENT:
+                values[place] = Missing(Reason(reason))
+        return values
 
     def total(self, metric: str, row: int) -> int | Missing:
         """Return the raw total of a counter at `row`, or why there is none."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from stethoscope.model.frame import LinkState
@@ -15,6 +17,10 @@ def test_a_value_is_a_number_or_a_reason() -> None:
     assert table.get("gpu_temp", 0) == 62
     assert table.get("gpu_temp", 1) == Missing(Reason.HUNG)
     assert str(table.get("gpu_temp", 1)) == "hung"
+    for rows in (range(2), range(1, 2), range(2, 2)):
+        assert table.get_all("gpu_temp", rows) == [table.get("gpu_temp", row) for row in rows]
+    short = replace(table, values=(table.values / 3).astype("float32"))
+    assert short.get_all("gpu_temp", range(2)) == [short.get("gpu_temp", row) for row in range(2)]
 
 
 def test_totals_of_counters() -> None:

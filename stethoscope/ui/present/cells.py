@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from stethoscope.ui.present.grid import FleetGrid, Target
 
 NODE_TARGET = (Scope.NODE, 0)
+# Members of an enumeration are looked for again each time that they are named: too long for every number.
+_MISSING, _PLAIN, _NORMAL = int(Level.MISSING), Tone.PLAIN, Tone.NORMAL
+_BLANK = Span(" ")
 
 
 def node_row(
@@ -79,7 +82,7 @@ def _value(grid: FleetGrid, node: Node, digits: int) -> list[Span]:
     fresh = grid.assessment.ages[node.index]
     if fresh is not Level.NORMAL:
         return [Span(" "), Span(grid.glyphs.level(fresh).rjust(digits), level_tone(fresh))]
-    return _number(grid, node.index, digits, selected=False)
+    return _numbers(grid, range(node.index, node.index + 1), digits, -1)[0]
 
 
 def _cells(grid: FleetGrid, line: Line, node: Node, scope: Scope, cursor: Target | None) -> list[Span]:
@@ -91,6 +94,10 @@ def _cells(grid: FleetGrid, line: Line, node: Node, scope: Scope, cursor: Target
     fresh = grid.assessment.ages[node.index]
     main = scope is grid.metric.scope
     by_leaf = grid.view.group == "leaf"
+    numbers: list[list[Span]] = []
+    if main and cell > 1 and fresh is Level.NORMAL:
+        place = cursor[1] if cursor is not None and cursor[0] is scope else -1
+        numbers = _numbers(grid, part[:count], cell, place)
     for position in range(count):
         selected = cursor == (scope, position)
         if by_leaf and position < len(part) and node.leaf(position) != line.group:
@@ -98,7 +105,7 @@ def _cells(grid: FleetGrid, line: Line, node: Node, scope: Scope, cursor: Target
         elif position < len(part) and fresh is Level.NORMAL:
             row = part[position]
             if main and cell > 1:
-                spans += _number(grid, row, cell, selected)
+                spans += numbers[position]
             elif main:
                 spans.append(_block(grid, row, selected))
             else:
@@ -118,29 +125,44 @@ def _cells(grid: FleetGrid, line: Line, node: Node, scope: Scope, cursor: Target
     return spans
 
 
-def _number(grid: FleetGrid, row: int, digits: int, selected: bool) -> list[Span]:
+def _numbers(grid: FleetGrid, part: range, digits: int, place: int) -> list[list[Span]]:
+    """Return the spans of the chosen metric in these rows of its table; the cursor stands on that at `place`."""
     metric, away = grid.metric, grid.deviation
-    value = _value_at(grid, row)
-    level = int(grid.levels[row])
-    if isinstance(value, Missing):
-        reason = REASON_LEVELS[value.reason]
-        return [Span(" "), Span(grid.glyphs.level(reason).rjust(digits), level_tone(max(reason, level)), selected)]
-    said = cell_text(metric, value, grid.divisor) if away is None else away.text(row)
-    text = cut(said, digits, grid.glyphs.ellipsis).rjust(digits)
-    own = int(grid.own_levels[row])
-    if away is not None:
-        tone = Tone(int(away.tones[row]))
-    else:
-        tone = level_tone(own) if own > Level.MISSING else Tone.PLAIN if grid.deviates(value) else Tone.NORMAL
-    if own <= Level.MISSING and grid.is_beside(metric.scope, row):
-        tone = Tone.FAINT
-    if level > Level.MISSING:
-        # The sign is the device's and stands directly before the number; the number is loud only if it is wrong itself.
-        bare = text.lstrip()
-        blank = digits - len(bare)
-        sign = Span(grid.glyphs.level(level), level_tone(level), selected)
-        return [Span(" " * blank), sign, Span(bare, tone, selected)]
-    return [Span(" "), Span(text, tone, selected)]
+    ellipsis, levels = grid.glyphs.ellipsis, grid.levels[part.start : part.stop].tolist()
+    own_levels = grid.own_levels[part.start : part.stop].tolist()
+    made: list[list[Span]] = []
+    for position, (row, value) in enumerate(zip(part, _values(grid, part), strict=True)):
+        level, own, selected = levels[position], own_levels[position], position == place
+        if isinstance(value, Missing):
+            reason = REASON_LEVELS[value.reason]
+            sign = grid.glyphs.level(reason).rjust(digits)
+            made.append([_BLANK, Span(sign, level_tone(max(reason, level)), selected)])
+            continue
+        said = cell_text(metric, value, grid.divisor) if away is None else away.text(row)
+        text = cut(said, digits, ellipsis).rjust(digits)
+        if away is not None:
+            tone = Tone(int(away.tones[row]))
+        else:
+            tone = level_tone(own) if own > _MISSING else _PLAIN if grid.deviates(value) else _NORMAL
+        if own <= _MISSING and grid.is_beside(metric.scope, row):
+            tone = Tone.FAINT
+        if level > _MISSING:
+            # The sign is the device's and stands directly before the number; the number is loud only if it is wrong
+            # itself.
+            bare = text.lstrip()
+            sign = grid.glyphs.level(level)
+            before = Span(" " * (digits - len(bare)))
+            made.append([before, Span(sign, level_tone(level), selected), Span(bare, tone, selected)])
+        else:
+            made.append([_BLANK, Span(text, tone, selected)])
+    return made
+
+
+def _values(grid: FleetGrid, part: range) -> list[float | Missing]:
+    """Return what is shown of these rows: their values, or their distances from what they are compared with."""
+    if grid.deviation is None:
+        return grid.snapshot.tables[grid.metric.scope].get_all(grid.metric.id, part)
+    return [_value_at(grid, row) for row in part]
 
 
 def _value_at(grid: FleetGrid, row: int) -> float | Missing:

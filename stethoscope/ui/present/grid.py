@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 __all__ = ["FOLD", "FOLD_IDLE", "FleetGrid", "Target"]
 _TOGETHER = 24
 """So many lines that stand for several nodes are worked out at once: about what is visible of them."""
+_SHOWN = 64
+"""So many lines of nodes: about what is visible of these."""
 
 
 class Target(NamedTuple):
@@ -345,6 +347,11 @@ class FleetGrid:
             kept = self._said[node.name] = (state, what_is_wrong(self.assessment, node, self._wall))
         return kept[1]
 
+    def _nodes_from(self, line: int) -> list[Node]:
+        """Return the nodes of this line and of those that are shown with it."""
+        nodes = self.snapshot.nodes
+        return [nodes[here.nodes[0]] for here in self.arranged[line : line + _SHOWN] if here.kind is Kind.NODE]
+
     def row(self, line: int, cursor: Target | None) -> Row:
         """Return the row of a line, with the cell of `cursor` marked as selected."""
         assert self.assessment is not None
@@ -368,6 +375,8 @@ class FleetGrid:
         cached = self._cache.get(here.key)
         if cached is not None and cached[0] == state:
             return cached[1]
+        if self.layout is not None and self.layout.trend and not self.trends.has(node):
+            self.trends.draw(self.snapshot, self._nodes_from(line))
         row = node_row(self, here, node, level, what, cursor)
         self._cache[here.key] = (state, row)
         return row

@@ -108,14 +108,19 @@ class Span(NamedTuple):
 Row = tuple[Span, ...]
 
 
+_TONES = tuple(Tone)
+_LEVELS = _TONES[: len(Level)]
+_HEAT = _TONES[Tone.HEAT_0 : Tone.HEAT_0 + HEAT_LEVELS]
+
+
 def heat_tone(level: int) -> Tone:
     """Return the tone of a magnitude 0 .. HEAT_LEVELS - 1."""
-    return Tone(Tone.HEAT_0 + level)
+    return _HEAT[level]
 
 
 def level_tone(level: int) -> Tone:
     """Return the tone of a level."""
-    return Tone(level)
+    return _LEVELS[level]
 
 
 def width(text: str) -> int:

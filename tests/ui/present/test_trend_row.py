@@ -122,3 +122,13 @@ def test_what_moved_alike_everywhere_is_not_loud() -> None:
     }
     assert tones["gpu-002"] is Tone.PLAIN
     assert {tone for name, tone in tones.items() if name != "gpu-002"} == {Tone.FAINT}
+
+
+def test_nodes_drawn_together_have_the_bars_of_each_alone() -> None:
+    history, snapshot = remembered(1980, 1590, 1200, Reason.HUNG, 1980)
+    together, alone = grid_of(history, snapshot), grid_of(history, snapshot)
+    together.trends.draw(snapshot, snapshot.nodes)
+    assert all(together.trends.has(node) for node in snapshot.nodes)
+    assert not alone.trends.has(snapshot.nodes[0])
+    for node in reversed(snapshot.nodes):
+        assert bars(together, node.name) == bars(alone, node.name)
