@@ -8,7 +8,7 @@ are then folded at once: no block has two of one group among them, and so they d
 from __future__ import annotations
 
 from itertools import chain, compress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -164,12 +164,13 @@ class Columns(Arrays):
         if of is None:
             return 0
         length, dropped = count if order is None else len(order), 0
-        columns, lists = [of.columns.get(metric, -1) for metric in part], [*part.values()]
-        if -1 in columns or not {*map(len, lists)} <= {length}:
-            known = [one for one in zip(columns, lists, strict=True) if one[0] >= 0]
+        found, lists = [*map(of.columns.get, part)], [*part.values()]
+        if None in found or not {*map(len, lists)} <= {length}:
+            known = [(column, cells) for column, cells in zip(found, lists, strict=True) if column is not None]
             right = [one for one in known if len(one[1]) == length]
-            columns, lists = [column for column, _ in right], [cells for _, cells in right]
+            found, lists = [column for column, _ in right], [cells for _, cells in right]
             dropped = len(known) - len(right)
+        columns = cast("list[int]", found)
         if not length:
             columns, lists = [], []
         if count and (lists or full or (complete and of.counters.stop)):

@@ -232,7 +232,7 @@ class FleetState:
 
     def _put(self, node: NodeState, line: wire.Full | wire.Delta, *, full: bool) -> None:
         dropped, complete = 0, node.complete
-        one = {metric: (cell,) for metric, cell in line.node.items()}
+        one = dict(zip(line.node, zip(line.node.values(), strict=True), strict=True))
         for scope, first, count, order, part in (
             (Scope.NODE, node.index, 1, None, one),
             (Scope.GPU, node.gpu_first, len(node.gpus), node.gpu_order, line.gpu),

@@ -8,6 +8,7 @@ named says LOST, or what keeps the driver from naming it; when it comes back it 
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -165,6 +166,7 @@ class Parts:
             return
         before, there = block.names, set(block.order)
         known, block.order, new = merge_names(before, names, most_of(scope))
+        block.order = self._share(("order", block.order), block.order)
         block.first, block.room = self._place(scope, block.first, block.room, len(before), len(known), new)
         block.names, block.listed = self._share(known, known), self._share(names, names)
         back = [block.first + position for position in block.order if position not in there and position not in new]
@@ -195,7 +197,9 @@ class Parts:
         )
         gpu_words = {id_: _in_order(words, node) for id_, words in facts.gpu_words.items()}
         before = node.told.get(facts.group)
-        told = Told(said, before.about if before else {}, facts.words, gpu_words, facts.notes)
+        told = Told(
+            said, before.about if before else _EMPTY, facts.words or _EMPTY, gpu_words or _EMPTY, facts.notes or _EMPTY
+        )
         if told == before:
             return
         if before is None or before.said != said:
@@ -230,6 +234,8 @@ class Parts:
 
 
 _NOTHING = Devices((), {}, whole=False)
+_EMPTY: Mapping[Any, Any] = MappingProxyType({})
+"""Most groups say nothing of most kinds of things."""
 
 
 def _bounded(found: Devices, most: int) -> Devices:

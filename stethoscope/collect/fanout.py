@@ -9,6 +9,7 @@ import asyncio
 import random
 import secrets
 from contextlib import suppress
+from itertools import cycle
 from typing import TYPE_CHECKING, Protocol
 
 from stethoscope.collect.backoff import Backoff
@@ -30,6 +31,8 @@ FIRST, FIRST_S = 8, 0.2
 """So few nodes of a large fleet have the machine to themselves for so long: among 256 handshakes that take their turns
 none is done before nearly all are."""
 WATCH_S = 0.5
+_MANY_NODES, _WATCHES = 256, 4
+"""Of more nodes than these every fourth is looked at each time: what a link waits for takes many seconds."""
 STOP_S = 2.0
 """The probes get so long to end by themselves."""
 FULL = b'{"do":"full"}\n'
@@ -161,10 +164,12 @@ class Fanout:
             self._on_settled()
 
     async def _watch(self) -> None:
-        while True:
+        lanes = [*self._lanes.values()]
+        parts = [lanes] if len(lanes) <= _MANY_NODES else [lanes[first::_WATCHES] for first in range(_WATCHES)]
+        for part in cycle(parts):
             await asyncio.sleep(WATCH_S)
             now = self._clock.monotonic()
-            for lane in self._lanes.values():
+            for lane in part:
                 lane.link.check(now)
                 if not lane.settled and not lane.link.link.state.is_pending:
                     self._settle(lane)

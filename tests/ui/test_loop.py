@@ -11,7 +11,7 @@ from time import monotonic
 import pytest
 
 from stethoscope.ui import loop as loop_module
-from stethoscope.ui.loop import IS_DATA, MOST, MOST_DATA, call_first, new_loop
+from stethoscope.ui.loop import IS_DATA, MOST, MOST_DATA, READ_BYTES, call_first, new_loop
 
 PAUSE_S = 0.4
 
@@ -191,3 +191,21 @@ def test_timers_keep_their_time_beside_calm_sockets() -> None:
     for pair in pairs:
         for one in pair:
             one.close()
+
+
+def test_what_is_longer_than_one_read_comes_whole() -> None:
+    sent = bytes(range(256)) * (READ_BYTES // 64)
+
+    async def main() -> bytes:
+        ours, theirs = socket.socketpair()
+        reader, writer = await asyncio.open_connection(sock=ours)
+        with theirs:
+            sending = asyncio.create_task(asyncio.to_thread(theirs.sendall, sent))
+            came = await reader.readexactly(len(sent))
+            await sending
+        writer.close()
+        await writer.wait_closed()
+        return came
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        assert runner.run(main()) == sent
