@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from stethoscope.analysis.kernel_cause import Choice, choose, is_after_reset, severity_of
 from stethoscope.analysis.kernel_incidents import group, read_signs
+from stethoscope.analysis.kernel_layers import without_repeats
 from stethoscope.analysis.kernel_links import link
 from stethoscope.analysis.kernel_ports import is_shutdown
 from stethoscope.analysis.kernel_repeats import repeats_on_one_gpu
@@ -35,7 +36,7 @@ def judge_kernel(log: Log, signatures: KnownSignatures | None = None, codes: Cod
     nearest are used.
     """
     codes = codes or load_codes()
-    signs = read_signs(log, codes, signatures)
+    signs = without_repeats(read_signs(log, codes, signatures))
     incidents = link(group(signs))
     resets = [sign for sign in signs if sign.event.signature in _LOADED]
     boots = [sign for sign in signs if sign.event.signature == "boot.marker"]

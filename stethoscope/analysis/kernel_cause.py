@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from stethoscope.analysis.kernel_layers import lowest
 from stethoscope.model.finding import Severity
 
 if TYPE_CHECKING:
@@ -149,6 +150,8 @@ def _first_cause(causes: Sequence[Sign]) -> Sign:
     classes = {_class(sign, causes) for sign in causes}
     best = min(classes)
     own = [sign for sign in causes if _class(sign, causes) == best]
+    if best == _CLASS_LATER and (disk := lowest(own)) is not None:
+        return disk
     if best == _CLASS_MEMORY:
         detected = [sign for sign in own if sign.xid == 48]
         if detected:

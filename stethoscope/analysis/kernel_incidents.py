@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from stethoscope.analysis.decode_steps import with_steps
 from stethoscope.analysis.xid import Reading, read_line
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ FAMILIES = frozenset({
 
 _OF_SCHEDULER = ("slurm.gres_low",)
 _GPU_FAMILIES = ("nvrm", "dcgm")
-_OFF_BUS = ("nvrm.off_bus.short", "nvrm.off_bus.probe", "nvrm.gpu_lost", "pcie.power_state", "nvrm.no_gpu")
+_OFF_BUS = ("nvrm.off_bus.short", "nvrm.off_bus.probe", "nvrm.gpu_lost", "nvrm.no_gpu")
 
 Kind = Literal["gpu", "switch", "host"]
 
@@ -66,6 +67,8 @@ class Sign:
     @property
     def off_bus(self) -> bool:
         """Tell whether it says that a GPU does not answer on PCIe any more."""
+        if self.event.signature == "pcie.power_state":
+            return self.root_cause == "gpu_fallen_off_bus"
         return self.xid == 79 or self.event.signature in _OFF_BUS
 
 
@@ -102,7 +105,7 @@ class Incident:
 def read_signs(log: Log, codes: Codes, signatures: KnownSignatures | None) -> list[Sign]:
     """Return what the kernel's events of `log` say, in their order."""
     signs = []
-    for index, event in enumerate(log.events):
+    for index, event in enumerate(with_steps(log.events)):
         if event.signature.partition(".")[0] not in FAMILIES and event.signature not in _OF_SCHEDULER:
             continue
         reading = read_line(event.text, codes) if event.signature.startswith(("xid.", "sxid.")) else None

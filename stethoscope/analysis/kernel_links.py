@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stethoscope.analysis.kernel_cause import AFTERMATH, BUS, ECHOES, FABRIC, FIRMWARE
 from stethoscope.analysis.kernel_incidents import GAP_S, Incident, near, seconds_between
+from stethoscope.analysis.kernel_layers import is_attempt_to_repair, rests_on_disk
 from stethoscope.model.finding import Severity
 
 if TYPE_CHECKING:
@@ -48,7 +49,10 @@ def _eras(incidents: list[Incident]) -> list[list[Incident]]:
 
 def _link_era(incidents: list[Incident]) -> list[Incident]:
     kept = incidents
-    for step in (_unnamed, _switch_and_gpu, _gpus_of_one_fabric, _gpus_of_one_program, _signs_before_loss, _aftermath):
+    for step in (
+        _unnamed, _switch_and_gpu, _gpus_of_one_fabric, _gpus_of_one_program, is_attempt_to_repair, _signs_before_loss,
+        _aftermath, rests_on_disk,
+    ):  # fmt: skip
         kept = _merged(kept, step)
     for one in kept:
         for other in kept:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from stethoscope.analysis.kernel_cause import ECHOES
+from stethoscope.analysis.kernel_layers import gpus_below, what_failed
 from stethoscope.analysis.kernel_ports import came_back, times_down
 from stethoscope.analysis.kernel_repeats import FAULTS
 from stethoscope.model.finding import Fact, Severity
@@ -40,6 +41,8 @@ def verdict_of(
         root_cause = "gpu_hw_fault"
     elif root_cause == "ib_link_down" and came_back(incident, cause):
         root_cause = "ib_link_fault"
+    elif cause.event.signature == "ghes" and (part := what_failed(incident)) is not None:
+        root_cause = part.root_cause or root_cause
     elif _has_stuck_task(incident) and (root_cause == "unknown" or cause.event.signature == "os.hung_task"):
         root_cause = _root_cause_of_hang(incident, root_cause)
     return LogVerdict(
@@ -79,6 +82,10 @@ def _summary(incident: Incident, choice: Choice, suspect: Suspect | None) -> str
         if came_back(incident, cause):
             times = times_down(incident)
             head += f"; it came back{f', {times} times' if times > 1 else ''}: the link is sick, not gone"
+        if cause.event.signature.startswith("aer.uncorrected") and (below := gpus_below(incident, cause.event.pci)):
+            head += f"; below it {'is GPU' if len(below) == 1 else 'are GPUs'} {', '.join(below[:4])}"
+        if cause.event.signature == "ghes" and (part := what_failed(incident)) is not None:
+            head += f": {part.event.fields.get('section')}"
     if suspect is not None:
         where = f" at {suspect.place}" if suspect.place else ""
         head += f"; {suspect.times} times{where} and on no other GPU: the GPU itself is suspect"
@@ -122,6 +129,10 @@ def _culprits(incident: Incident, choice: Choice) -> tuple[Culprit, ...]:
         same = [s.event.pci for s in incident.signs if (s.event.fields or {}).get("caused_by") == choice.named.code]
         slots = list(dict.fromkeys(slot for slot in same if slot)) or slots
     found = [_culprit(incident, cause, host, slot) for slot in slots[:_MOST_CULPRITS] if slot]
+    if cause.event.signature.startswith("aer.uncorrected"):
+        below = [f"gpu/{slot}" for slot in gpus_below(incident, cause.event.pci)]
+        found = [Culprit(None, host, device, f"{host}/{device}" if host else None) for device in below] + found
+        found = found[:_MOST_CULPRITS]
     if not found and (host or cause.event.device):
         device = cause.event.device
         found = [Culprit(None, host, device, f"{host}/{device}" if host and device else host)]

@@ -179,6 +179,8 @@ def test_a_port_that_comes_back_is_sick_and_one_that_stays_down_is_gone() -> Non
     down, up = (f"mlx5_core 0000:22:00.0 mlx5_3: Port: 1 Link {state}" for state in ("DOWN", "ACTIVE"))
     assert verdict(at(0, down))[2:] == ("ib_link_down", [("n1", "ib/mlx5_3")])
     assert verdict(at(0, down), at(4, up))[2:] == ("ib_link_fault", [("n1", "ib/mlx5_3")])
+    waits = "mlx5_core 0000:22:00.0 mlx5_3: Port: 1 Link INIT"
+    assert verdict(at(0, down), at(2, waits), at(4, up))[2:] == ("ib_link_fault", [("n1", "ib/mlx5_3")])
 
 
 def test_a_shutdown_takes_links_down_and_is_no_fault() -> None:
@@ -198,9 +200,87 @@ def test_pcie_errors_name_the_gpu_when_its_driver_speaks() -> None:
     assert verdict(*lines) == ("aer.uncorrected.summary", "P0", "pcie_fault", [("n1", "gpu/0000:21:00")])
 
 
+def test_the_gpu_below_a_broken_port_is_named() -> None:
+    lines = [
+        at(0, "nvidia 0000:21:00.0: AER: can't recover (no error_detected callback)"),
+        at(0, "pcieport 0000:20:01.1: AER: Uncorrected (Fatal) error received: 0000:20:01.1"),
+        at(1, "pcieport 0000:20:01.1: AER: device recovery failed"),
+    ]
+    found, others = judged(*lines)
+    assert [culprit.device for culprit in found.culprits] == ["gpu/0000:21:00", "pci/0000:20:01"]
+    assert "below it is GPU 0000:21:00" in found.summary
+    assert others == []
+
+
+def test_only_a_gpu_that_leaves_the_bus_is_a_lost_gpu() -> None:
+    gone = "0000:21:00.0: Unable to change power state from D3cold to D0, device inaccessible"
+    assert verdict(at(0, f"nvidia {gone}"))[1:] == ("P0", "gpu_fallen_off_bus", [("n1", "gpu/0000:21:00")])
+    assert verdict(at(0, f"nvme {gone}"))[2] == "pcie_fault"
+    down = "nvme nvme3: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0x10"
+    assert verdict(at(0, down), at(0, f"nvme {gone}"))[::2] == ("nvme.down", "storage_io")
+
+
+@pytest.mark.parametrize(
+    ("lines", "signature", "severity", "device"),
+    [
+        (
+            [
+                "blk_update_request: critical medium error, dev sdq, sector 812 op 0x0:(READ) flags 0x0 phys_seg 1",
+                "EXT4-fs (sdq1): Remounting filesystem read-only",
+            ],
+            "blk.io_error", "P0", "disk/sdq",
+        ),
+        (
+            [
+                "nvme nvme3: I/O 902 QID 31 timeout, reset controller",
+                "I/O error, dev nvme3n1, sector 812 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2",
+                "XFS (dm-3): log I/O error -5",
+            ],
+            "nvme.timeout", "P0", "disk/nvme3",
+        ),
+        (
+            [
+                "I/O error, dev sda, sector 812 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2",
+                "EXT4-fs (sdq1): Remounting filesystem read-only",
+            ],
+            "ext4.ro", "P0", "disk/sdq1",
+        ),
+    ],
+    ids=["file system", "volume", "another disk"],
+)  # fmt: skip
+def test_a_file_system_fails_because_of_its_disk(lines: list[str], signature: str, severity: str, device: str) -> None:
+    found = verdict(*[at(second, line) for second, line in enumerate(lines)])
+    assert (found[0], found[1], found[3][0][1]) == (signature, severity, device)
+
+
+def test_what_the_firmware_reports_is_what_its_record_says() -> None:
+    record = [
+        "Hardware error from APEI Generic Hardware Error Source: 5",
+        "event severity: {}",
+        "  section_type: PCIe error",
+    ]
+    for level, severity in (("fatal", "P0"), ("recoverable", "P1"), ("corrected", "P2")):
+        lines = [at(0, f"{{3}}[Hardware Error]: {line.format(level)}") for line in record]
+        assert verdict(*lines)[1:3] == (severity, "pcie_fault")
+
+
+def test_a_clock_that_is_set_back_does_not_turn_cause_and_effect() -> None:
+    lines = [
+        at(900, xid("21", f"119, pid=7, name=python3, {GSP}")),
+        at(901, "x").replace("kernel: x", "chronyd[911]: System clock was stepped by -600.000000 seconds"),
+        at(303, xid("21", RESET)),
+    ]
+    assert verdict(*lines)[0] == "xid.119"
+    assert verdict(lines[0], lines[2])[0] == "xid.154"
+
+
 def test_repaired_memory_errors_count_once_they_are_many() -> None:
     line = "EDAC MC0: 1 CE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0 (channel:1 slot:0 page:0x1 offset:0xfc0)"
     assert verdict(at(0, line))[1:3] == ("info", "healthy")
+    logged = "mce: [Hardware Error]: Machine check events logged"
+    assert verdict(at(0, logged))[1:3] == ("P1", "cpu_or_memory_fault")
+    assert verdict(at(0, logged), at(1, line))[1:3] == ("info", "healthy")
+    assert verdict(at(0, logged), at(1, line), at(1, line.replace("CE", "UE")))[1:3] == ("P0", "cpu_or_memory_fault")
     assert verdict(*[at(n, line) for n in range(40)])[:3] == ("edac.ce", "P2", "cpu_or_memory_fault")
 
 
