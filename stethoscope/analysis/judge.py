@@ -195,7 +195,7 @@ def _verdict(scene: Scene, winner: Candidate, others: list[Candidate], *, ceilin
     notes += [Note("first line of it", winner.first)] if winner.first is not None else []
     known = {id(n.clue) for n in notes if n.clue is not None}
     notes += [Note("another line of it", c) for c in winner.clues[1:] if id(c) not in known]
-    consequences = [o for o in others if o.explained_by is winner]
+    consequences = [o for o in others if o.explained_by is winner and o.root_cause != "unknown"]
     rivals = [o for o in others if o.explained_by is None and o.root_cause != "unknown"]
     contradicts = [*winner.contradicts, *[Note(f"it could also be {o.root_cause}", o.first) for o in rivals if o.first]]
     notes += [Note(f"explains what looks like {o.root_cause}", o.first) for o in consequences if o.first]

@@ -317,7 +317,7 @@ def _absent(
         never = sorted(observed)
     if not never or (not idle and len(never) > max(FEW, len(waiting))):
         return None
-    if not idle and not observed and not scene.who.world and len(waiting) <= len(never):
+    if not idle and not observed and not scene.who.world and len(waiting) < 3 * len(never):
         return None  # how many there are is a guess from the numbers of those who speak
     row = next(iter(waiting.values()))
     shown = idle[never[0]].clue if never[0] in idle else clues[0]

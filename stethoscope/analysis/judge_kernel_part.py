@@ -18,6 +18,8 @@ STORM = 3
 """So many link errors are no accident."""
 _NODE = ("slurm.gres_low", "k8s.device_plugin")
 """What a scheduler says of a node's hardware, not of a job."""
+_OF_JOBS = ("slurm.", "k8s.", "container.exit")
+"""What schedulers say of jobs and pods."""
 _SHARED = ("nfs.", "lustre.", "beegfs.", "gpfs.", "weka.", "ceph.")
 _SETTLED_ELSEWHERE = {"host_oom", "healthy", "unknown", "scheduler_preemption"}
 
@@ -28,16 +30,14 @@ def kernel_alone(log: Log, signatures: KnownSignatures | None = None) -> list[Lo
         return None
     if any(not of_kernel(event) for event in log.events if event.role != "benign"):
         return None
-    if all(event.signature.startswith(("slurm.", "k8s.")) and event.signature not in _NODE for event in log.events):
+    if all(event.signature.startswith(_OF_JOBS) and event.signature not in _NODE for event in log.events):
         return None
     return judge_kernel(log, signatures)
 
 
 def kernel_candidates(scene: Scene, signatures: KnownSignatures | None = None) -> list[Candidate]:
     """Return what the kernel lines of a mixed log say."""
-    events = [
-        event for event in scene.log.events if of_kernel(event) and not event.signature.startswith(("slurm.", "k8s."))
-    ]
+    events = [event for event in scene.log.events if of_kernel(event) and not event.signature.startswith(_OF_JOBS)]
     if not any(event.role in {"cause", "either", "symptom"} for event in events):
         return []
     found = []

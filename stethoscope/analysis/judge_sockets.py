@@ -37,6 +37,11 @@ _LEFT = (
     "vllm.worker_died",
     "torch.gloo.closed",
     "torch.gloo.timeout",
+    "torch.rpc.failed",
+    "mpi.peer_gone",
+    "mpi.peer_host",
+    "jax.task_lost",
+    "run.horovod_shut_down",
 )
 
 
@@ -281,7 +286,12 @@ def _start_of_chain(scene: Scene, clues: list[Clue]) -> list[Culprit]:
         ranks = [r for r, h in scene.who.host_of_rank.items() if h == head.host and scene.who.device_of(r) == number]
         rank = ranks[0] if len(ranks) == 1 else (number if not scene.several_hosts else None)
         return [make_culprit(scene, rank, head.host, f"gpu/{number}")]
-    died = [c for c in clues if c.signature == "ray.worker_died" and c.text("host")]
+    lost = list(
+        dict.fromkeys(r for c in clues if c.signature == "jax.task_lost" and (r := c.number("rank")) is not None)
+    )
+    if lost:
+        return [make_culprit(scene, rank, None) for rank in lost] if len(lost) <= 2 else []
+    died = [c for c in clues if c.signature in {"ray.worker_died", "mpi.peer_host"} and c.text("host")]
     if died:
         hosts = dict.fromkeys(scene.who.named(c.text("host")) for c in died)
         return [make_culprit(scene, None, host) for host in hosts] if len(hosts) <= 2 else []

@@ -127,3 +127,31 @@ def test_a_process_that_ends_badly_after_the_end_is_no_health() -> None:
     failed = "failed (exitcode: {}) local_rank: 0 (pid: 5037) of binary: /usr/bin/python3"
     assert answer(verdict_of(bars(9), ended, failed.format(1)))[:2] == ("peer_process_died", "P1")
     assert verdict_of(bars(9), ended, failed.format(-15)).root_cause == "healthy"
+
+
+@pytest.mark.parametrize(
+    ("lines", "wanted"),
+    [
+        (["      Reason:       CrashLoopBackOff", "      Reason:       OOMKilled", "      Exit Code:    137"],
+         ("host_oom", "P1", [])),
+        (["1m  1m  1  nb.154  Pod  Warning   Evicted  kubelet, n-1   The node was low on resource: memory."],
+         ("host_oom", "P1", [])),
+        (["An MPI communication peer process has unexpectedly disconnected.  This", "usually indicates a failure",
+          "  Local host: node-a3", "  Peer host:  node-c7"], ("peer_process_died", "P1", [(None, "node-c7")])),
+        (["Aborted: Horovod has been shut down. This was caused by an exception on one of the ranks or an attempt"],
+         ("peer_process_died", "P1", [])),
+        (["E c/coordination_service.cc:950] /job:jax_worker/replica:0/task:5 has been set to ERROR in coordination"
+          " service: UNAVAILABLE: Task /job:jax_worker/replica:0/task:5 heartbeat timeout."],
+         ("peer_process_died", "P1", [(5, None)])),
+        (["jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client."],
+         ("unknown", "P1", [])),
+        (["Memory access fault by GPU node-4 (Agent handle: 0x5581) on address 0x7f0000000000. Reason: Unknown."],
+         ("cuda_app_bug", "P1", [])),
+        (["[c10d] TCP client failed to connect/validate to host 10.1.2.3:29500 - retrying (try=6, timeout=1800000ms,"
+          " delay=5241ms): Connection reset by peer"], ("unknown", "P1", [])),
+    ],
+)  # fmt: skip
+def test_schedulers_and_other_frameworks(
+    lines: list[str], wanted: tuple[str, str, list[tuple[int | None, str | None]]]
+) -> None:
+    assert answer(verdict_of(lines)) == wanted
