@@ -54,6 +54,14 @@ class Follower:
             self.is_over = True
             yield Grown(b"", trouble=error.strerror or str(error))
 
+    @property
+    def identity(self) -> tuple[int, int] | None:
+        """Device and inode of the file that is open, whatever its name is by now."""
+        if self._descriptor is None:
+            return None
+        held = os.fstat(self._descriptor)
+        return held.st_dev, held.st_ino
+
     def close(self) -> None:
         """Let go of the file."""
         if self._descriptor is not None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from stethoscope.analysis.decode_file import FileScan
     from stethoscope.clock import Clock
+    from stethoscope.collect.follow import Grown
     from stethoscope.model.logs import Event
     from stethoscope.session.decode import Wanted
     from stethoscope.specs.signature import Signatures
@@ -30,6 +31,8 @@ _JUDGE_SHARE = 5.0
 """Judging takes at most one part in so many of the time."""
 _SETTLE_S = 1.0
 """What comes together is judged together."""
+_HEAD = 4096
+_PACKED = (".gz", ".zst", ".xz", ".bz2")
 
 
 class Followed:
@@ -52,6 +55,11 @@ class Followed:
         self._followers = {source.name: Follower(source) for source in find_logs(names)}
         self._scans: dict[str, FileScan] = {}
         self._looked_s = self._started
+        self._heads: dict[str, bytes] = {}
+        """How the file begins that has or had this name, and below: this inode. Kept over a rotation."""
+        self._inodes: dict[tuple[int, int], bytes] = {}
+        self._moved: set[str] = set()
+        """Names of files that were read under another name before they were rotated."""
 
     @property
     def is_over(self) -> bool:
@@ -66,6 +74,8 @@ class Followed:
             self._looked_s = now
         for name, follower in self._followers.items():
             for grown in follower.more():
+                if self._was_read(name, follower, grown):
+                    continue
                 if grown.is_fresh or name not in self._scans:
                     self._end(name)
                     source = follower.source
@@ -88,6 +98,24 @@ class Followed:
         for name, follower in self._followers.items():
             follower.close()
             self._end(name)
+
+    def _was_read(self, name: str, follower: Follower, grown: Grown) -> bool:
+        """Tell whether these bytes were taken already, before a rotation gave their file this name or packed it."""
+        inode = follower.identity
+        if grown.is_fresh:
+            head = grown.data[:_HEAD]
+            before = self._inodes.get(inode) if inode else self._heads.get(_unpacked(name))
+            # Inodes are used again, so that the bytes must be the same too.
+            self._moved.discard(name)
+            if before and before == head[: len(before)] and name not in self._heads:
+                self._moved.add(name)
+        else:
+            head = self._heads.get(name, b"")
+            head += grown.data[: _HEAD - len(head)]
+        self._heads[name] = head
+        if inode:
+            self._inodes[inode] = head
+        return name in self._moved
 
     def _end(self, name: str) -> None:
         scan = self._scans.pop(name, None)
@@ -132,6 +160,10 @@ def answers(
                 yield answer
         if is_over:
             return
+
+
+def _unpacked(name: str) -> str:
+    return next((name.removesuffix(suffix) for suffix in _PACKED if name.endswith(suffix)), "")
 
 
 def gist(decoded: Decoded) -> tuple[object, ...]:

@@ -143,3 +143,29 @@ def test_a_log_that_cannot_grow_ends_it(tmp_path: Path) -> None:
     followed = Followed([str(tmp_path / "a.log.gz")], clock=clock)
     told = list(answers(followed, clock, clock.advance, lambda _events: None))
     assert [answer.verdict.signature for answer in told] == ["xid.79"]
+
+
+def test_a_rotated_file_in_a_directory_is_taken_once(tmp_path: Path) -> None:
+    clock = FixedClock()
+    path = tmp_path / "a.log"
+    path.write_text(xid(79, GONE))
+    followed = Followed([str(tmp_path)], clock=clock)
+    followed.take()
+    with path.open("a") as file:
+        file.write(HELLO)
+    path.rename(tmp_path / "a.log.1")
+    path.write_text(HELLO)
+    (tmp_path / "b.log").write_text(HELLO)
+    clock.advance(10)
+    followed.take()
+    (tmp_path / "a.log.1.gz").write_bytes(gzip.compress((tmp_path / "a.log.1").read_bytes()))
+    (tmp_path / "a.log.1").unlink()
+    clock.advance(10)
+    followed.take()
+    answer = followed.answer()
+    followed.close()
+    assert [(file.name.rpartition("/")[2], file.lines) for file in answer.log.files] == [
+        ("a.log", 2),
+        ("a.log", 1),
+        ("b.log", 1),
+    ]
