@@ -18,6 +18,10 @@ _NODE = re.compile(
     r"[a-z]{0,12}(?:[-_]?(?!rank|task|std)[a-z]{0,4}\d{1,6}){1,5})(?=$|[-_.](?:std(?:out|err)|rank|task|gpu\d|dmesg|kern|log|out|err)|\.)",
     re.IGNORECASE,
 )
+_LOG_OF = r"^(?:dmesg|kern(?:el)?|syslog|messages|journal)[-_.]"
+_ADDRESS = re.compile(rf"(?:^|{_LOG_OF})((?:\d{{1,3}}\.){{3}}\d{{1,3}})(?=$|[-_.](?!\d))")
+_KERNEL_OF = re.compile(rf"{_LOG_OF}(?!boot|[a-z]+(?:$|\.))([a-z](?=[a-z-]*\d)[a-z0-9-]+)(?:$|\.)", re.IGNORECASE)
+"""A file of a kernel's log that is called after a host of any name: `dmesg-storm01`, no date or turn of a log."""
 _POD = re.compile(r"^([a-z0-9][a-z0-9.-]*-(?:worker|master|launcher|launch)-?\d{1,6})(?:$|[-_.])")
 _TORCHRUN = re.compile(r"(?:^|/)attempt_\d+/(\d{1,4})/std(?:out|err)(?:\.log)?$")
 
@@ -46,7 +50,7 @@ def origin_of_name(path: str) -> Origin:
     if pod:
         origin.pod = pod[1]
     for part in (name, *reversed(parts[:-1])):
-        node = _NODE.search(part)
+        node = _ADDRESS.search(parts[-1] if part is name else part) or _KERNEL_OF.search(part) or _NODE.search(part)
         if node and not pod:
             origin.host = node[1]
             break
