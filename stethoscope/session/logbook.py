@@ -172,7 +172,8 @@ class LogBook:
 
     def paste(self, text: str) -> OpenLog:
         """Open a text that somebody pasted."""
-        log = self._open(OpenLog(f"pasted text, {text.count(chr(10)) + 1:,} lines", "reading"))
+        lines = text.count("\n") + (not text.endswith("\n"))
+        log = self._open(OpenLog(f"pasted text, {lines:,} line{'s' if lines != 1 else ''}", "reading"))
         raw = text.encode("utf-8", "replace")
 
         def read() -> Decoded:

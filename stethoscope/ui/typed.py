@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from textual.app import ScreenStackError
 
-from stethoscope.ui.screens.at_once import AtOnceScreen
+from stethoscope.ui.screens.at_once import AtOnceScreen, TypedIntoScreen
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -45,9 +45,9 @@ class Typed:
         """Let `key` have its effect before it begins its way through the queues; False when it has to go there, for
         what it does or because of those before it."""
         screen = self._app.screen if self._app.screen_stack else None
-        if self._settling is None and not self._coming and isinstance(screen, AtOnceScreen):
+        if self._settling is None and not self._coming and isinstance(screen, AtOnceScreen | TypedIntoScreen):
             with self._app._context(), screen._context():
-                if screen.take_at_once(key.key):
+                if screen.take_typed(key) if isinstance(screen, TypedIntoScreen) else screen.take_at_once(key.key):
                     return True
         self._coming += 1
         return False

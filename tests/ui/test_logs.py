@@ -135,11 +135,11 @@ async def test_what_is_pasted_anywhere_on_the_screen_is_decoded() -> None:
         app = await logs(pilot)
         app.screen.post_message(events.Paste(f"step 1\r\n{CRASH}\r\n"))
         await until(pilot, lambda: any("cuda_app_bug" in row for row in visible(app)))
-        assert "pasted text, 3 lines · read" in line(app, "top")
+        assert "pasted text, 2 lines · read" in line(app, "top")
         # Escape leaves the screen; the next time it shows the fleet, and the pasted text can be chosen.
         await pilot.press("escape", "L", "o")
         await until(pilot, lambda: isinstance(app.screen, FinderScreen))
-        assert [title for title, _, _ in app.screen.found][:2] == ["kernel logs of the fleet", "pasted text, 3 lines"]
+        assert [title for title, _, _ in app.screen.found][:2] == ["kernel logs of the fleet", "pasted text, 2 lines"]
 
 
 async def test_a_terminal_that_types_what_is_pasted() -> None:
@@ -150,6 +150,19 @@ async def test_a_terminal_that_types_what_is_pasted() -> None:
         assert isinstance(app.screen, PasteScreen)
         await pilot.press(*"NVRM: Xid (PCI:0000:4f:00): 79, x", "enter", "z", "backspace", "ctrl+d")
         await until(pilot, lambda: any("gpu_fallen_off_bus" in row for row in visible(app)))
+
+
+async def test_a_whole_file_that_a_terminal_types_is_taken() -> None:
+    async with app_on(told()).run_test(size=(80, 24)) as pilot:
+        app = await logs(pilot)
+        await pilot.press("o", *"paste", "enter")
+        await pilot.pause()
+        for character in "iter 7: loss 1.2\t, time: 44 ms\n" * 200 + "RuntimeError: CUDA error: 日本\n":
+            keys = {"\n": "enter", "\t": "tab"}
+            app.give_key(events.Key(keys.get(character, character), character))
+        await until(pilot, lambda: any("日本" in row for row in visible(app)))
+        await pilot.press("ctrl+d")
+        await until(pilot, lambda: "pasted text, 201 lines" in line(app, "top"))
 
 
 async def test_a_file_here_is_opened_and_one_that_is_not_there_is_told(tmp_path: Path) -> None:

@@ -6,10 +6,13 @@ these steps the loop reads what nodes have sent.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.actions import parse
-from textual.screen import Screen
+from textual.screen import ModalScreen, Screen
+
+if TYPE_CHECKING:
+    from textual import events
 
 
 class AtOnceScreen(Screen[None]):
@@ -46,3 +49,11 @@ class AtOnceScreen(Screen[None]):
         self._dirty_widgets |= dirty
         self._compositor.update_widgets(self._dirty_widgets)
         self._compositor_refresh()
+
+
+class TypedIntoScreen(ModalScreen[str | None]):
+    """A screen into which a terminal may type a whole file: no key waits, and so none is too many."""
+
+    def take_typed(self, key: events.Key) -> bool:
+        """Take `key` if it is a part of the text."""
+        raise NotImplementedError

@@ -7,12 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
-from textual.screen import ModalScreen
 
 from stethoscope.clock import duration
 from stethoscope.ui.present.frame import footer, rule
 from stethoscope.ui.present.spans import Span, Tone
 from stethoscope.ui.screens.ask import AskScreen
+from stethoscope.ui.screens.at_once import TypedIntoScreen
 from stethoscope.ui.widgets.rows import Lines, RowsView
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from textual import events
     from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.timer import Timer
 
     from stethoscope.model.fleet import FleetSnapshot
     from stethoscope.session.logbook import LogBook, OpenLog
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _SPANS = (("the last hour", 3600.0), ("the last 24 hours", 86_400.0), ("the last 7 days", 604_800.0))
 _MOST_PASTED = 64 * 1024 * 1024
+_DRAW_S = 0.1
 
 
 def take_paste(book: LogBook, text: str) -> OpenLog:
@@ -162,7 +164,7 @@ def ask_paste(console: StethoscopeApp, book: LogBook, show: Callable[[OpenLog], 
     console.push_screen(PasteScreen(console), take)
 
 
-class PasteScreen(ModalScreen[str | None]):
+class PasteScreen(TypedIntoScreen):
     """Takes what a terminal pastes; where it sends that as if it were typed, ctrl+d ends it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -175,7 +177,10 @@ class PasteScreen(ModalScreen[str | None]):
         """Hold nothing yet."""
         super().__init__()
         self._owner = console
-        self._typed: list[str] = []
+        self._typed: list[str] = [""]
+        """Its lines."""
+        self._taken = 0
+        self._drawing: Timer | None = None
 
     def compose(self) -> ComposeResult:
         """Lay out what was taken, and the keys."""
@@ -197,37 +202,43 @@ class PasteScreen(ModalScreen[str | None]):
     def on_paste(self, event: events.Paste) -> None:
         """Take all of it, and decode it."""
         event.stop()
-        self.dismiss("".join(self._typed) + event.text)
+        self.dismiss("\n".join(self._typed) + event.text)
 
     def on_key(self, event: events.Key) -> None:
         """Take what comes as typing."""
-        if event.key in ("enter", "ctrl+j"):
-            self._typed.append("\n")
-        elif event.key == "tab":
-            self._typed.append("\t")
-        elif event.key == "backspace":
-            del self._typed[-1:]
-        elif event.character is not None and event.is_printable:
-            self._typed.append(event.character)
+        if self.take_typed(event):
+            event.stop()
+
+    def take_typed(self, key: events.Key) -> bool:
+        """Take one character; what is not one has another meaning. A file may come so: it is drawn now and then."""
+        if key.key == "backspace":
+            self._typed[-1] = self._typed[-1][:-1]
+        elif key.key in ("enter", "ctrl+j"):
+            self._typed.append("")
+        elif key.key == "tab" or (key.character is not None and key.is_printable):
+            if self._taken < _MOST_PASTED:
+                self._typed[-1] += key.character or "\t"
+                self._taken += 1
         else:
-            return
-        event.stop()
-        self._draw()
+            return False
+        if self._drawing is None:
+            self._drawing = self.set_timer(_DRAW_S, self._draw)
+        return True
 
     def action_take(self) -> None:
         """Decode what was typed."""
-        self.dismiss("".join(self._typed) or None)
+        self.dismiss("\n".join(self._typed) or None)
 
     def action_leave(self) -> None:
         """Take nothing."""
         self.dismiss(None)
 
     def _draw(self) -> None:
+        self._drawing = None
         cells, glyphs = self.size.width or 80, self._owner.glyphs
-        text = "".join(self._typed)
         self.query_one("#top", Lines).show([(Span(" Paste the log now", Tone.TITLE),)])
         for name in ("rule-top", "rule-bottom"):
             self.query_one(f"#{name}", Lines).show([rule(cells, glyphs)])
-        lines = text.split("\n")[-max(1, self.size.height - 4) :] if text else []
+        lines = self._typed[-max(1, self.size.height - 4) :]
         self.query_one(RowsView).show([(Span(f" {line}"),) for line in lines])
         self.query_one("#keys", Lines).show([footer([("ctrl+d", "decode what was typed"), ("escape", "back")], cells)])
