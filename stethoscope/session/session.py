@@ -50,6 +50,8 @@ AGE_S = 1.0
 EVALUATE_S, EVALUATE_MANY_S = 1.0, 2.0
 """How often the rules look at the fleet, one of more than MANY_NODES nodes less often."""
 MANY_NODES = 1024
+SEEN_S = 0.5
+"""What was made so lately for the screen of such a fleet will do for the rules: they look at the same."""
 THREADS = 32
 """Threads for name look-ups and connection options, which block; the default of five per core makes nodes wait."""
 
@@ -242,9 +244,7 @@ class Session:
     async def _evaluate_beside(self, judging: Judging) -> None:
         """Do what `evaluate` does, in a large fleet without keeping lines and keys waiting."""
         # What is on the screen of a large fleet is young enough, and is not made twice.
-        seen, is_large = self._snapshot, len(self._state.nodes) > MANY_NODES
-        is_young = is_large and seen is not None and 0 <= self.clock.monotonic() - seen.mono < AGE_S
-        snapshot = seen if seen is not None and is_young else self.snapshot(latest=True)
+        snapshot = self._seen() or self.snapshot(latest=True)
         self._evaluated_mono = snapshot.mono
         try:
             found = await judging.findings_beside(snapshot)
@@ -333,8 +333,19 @@ class Session:
 
     def _is_evaluation_due(self) -> bool:
         since = self._evaluated_mono
-        every_s = EVALUATE_S if len(self._state.nodes) <= MANY_NODES else EVALUATE_MANY_S
-        return self._judging is not None and (since is None or self.clock.monotonic() - since >= every_s)
+        if self._judging is None or since is None:
+            return self._judging is not None
+        waited_s = self.clock.monotonic() - since
+        if len(self._state.nodes) <= MANY_NODES:
+            return waited_s >= EVALUATE_S
+        return waited_s >= EVALUATE_MANY_S + (AGE_S if self._seen() is None else 0.0)
+
+    def _seen(self) -> FleetSnapshot | None:
+        """Return the last snapshot of a large fleet, None when it is not young."""
+        last = self._snapshot
+        if last is None or len(self._state.nodes) <= MANY_NODES:
+            return None
+        return last if 0 <= self.clock.monotonic() - last.mono < SEEN_S else None
 
     def _end_round(self) -> None:
         self._memory.tend(self._state.pending, len(self._state.nodes))

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 PULL_S = 0.25
 """The screen in front looks for a new snapshot this often."""
 MANY_NODES, MOST_NODES = 256, 1024
-"""Above so many nodes it looks half as often, above the others a quarter as often: there is more to look at, and each
-node sends more rarely."""
+"""Above so many nodes it looks half as often, above the others an eighth as often, but a quarter as often where a
+finding is new or a link has changed: there is more to look at, and each node sends more rarely."""
+_CALM, _NEWS = 8, 4
+"""Of so many looks one is taken then."""
 _FIRST_LOOKS = 4
 """So many looks the first picture of many nodes waits for one that has said something: drawing the others would only
 keep that one waiting."""
@@ -39,15 +41,23 @@ class Pulling(LogActions):
     _looks = 0
     _every = 1
     """Of so many looks one is taken."""
+    _is_news = False
+    """Something happened since the last pull that should not wait long."""
     _first: asyncio.Task[None] | None = None
 
     def pull_first(self, session: SessionLike) -> None:
-        """Draw the first node's data as soon as there is any."""
+        """Draw the first node's data as soon as there is any, and what happens later without a long wait."""
+        subscribe = getattr(session, "subscribe", None)
+        if subscribe is not None:
+            subscribe(self._note_news)
         # A recording has its data from the beginning.
         heard: asyncio.Event | None = getattr(session, "heard", None)
         if heard is not None:
             self._looks = 0
             self._first = asyncio.create_task(self._pull_when(heard))
+
+    def _note_news(self, _: object) -> None:
+        self._is_news = True
 
     async def _pull_when(self, heard: asyncio.Event) -> None:
         await asyncio.sleep(_ANSWER_S)
@@ -63,13 +73,21 @@ class Pulling(LogActions):
     async def _pull_due(self) -> None:
         """Pull as often as the size of the fleet asks for; keys do not wait for what takes longest of it."""
         self._looks += 1
-        if self._looks % self._every or self._is_first_near():
+        every = min(self._every, _NEWS) if self._is_news else self._every
+        if self._looks % every or self._is_first_near():
+            if not self._looks % _NEWS:
+                self._tick()
             return
         snapshot = None
         if self.session is not None and self.screen_stack and self.screen is self.fleet_screen and not self.away:
             snapshot = self.session.snapshot()
             await self.fleet_screen.prepare(snapshot, self.clock.monotonic())
         self.pull(snapshot)
+
+    def _tick(self) -> None:
+        """Let the clock go on between two pulls."""
+        if self.screen_stack and self.screen is self.fleet_screen and not self.away and self.session is not None:
+            self.fleet_screen.show_clock(self.clock.wall())
 
     def _is_first_near(self) -> bool:
         if self.session is None or self._first is None or self._first.done() or self._looks > _FIRST_LOOKS:
@@ -91,7 +109,9 @@ class Pulling(LogActions):
         for notice in self.session.take_notices():
             self.tell(notice, seconds=15)
         snapshot = snapshot or self.session.snapshot()
-        self._every = 1 + (len(snapshot.nodes) > MANY_NODES) + 2 * (len(snapshot.nodes) > MOST_NODES)
+        many = len(snapshot.nodes)
+        self._every = 1 if many <= MANY_NODES else 2 if many <= MOST_NODES else _CALM
+        self._is_news = False
         show(snapshot, self.clock.monotonic(), self.clock.wall())
         if self._heard is not None and not self.away:
             self._heard.show(snapshot)

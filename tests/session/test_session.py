@@ -15,7 +15,16 @@ from stethoscope.model.finding import Finding, Severity
 from stethoscope.model.frame import Frame, Link, LinkState
 from stethoscope.model.metric import Scope
 from stethoscope.session.mark import MarkFile
-from stethoscope.session.session import AGE_S, REBUILD_S, Change, Session
+from stethoscope.session.session import (
+    AGE_S,
+    EVALUATE_MANY_S,
+    MANY_NODES,
+    REBUILD_S,
+    SEEN_S,
+    TEND_S,
+    Change,
+    Session,
+)
 from tests.builders import catalogue
 
 if TYPE_CHECKING:
@@ -284,3 +293,43 @@ def test_a_mark_that_cannot_be_read_is_told_once(clock: FixedClock, tmp_path: Pa
     session = Session(Played(), catalogue(), clock, marks=file)
     assert [notice.partition(":")[0] for notice in session.take_notices()] == ["the mark is not used, M sets another"]
     assert session.take_notices() == []
+
+
+async def test_rules_look_at_what_a_large_fleet_has_on_the_screen() -> None:
+    class Large(Played):
+        nodes = tuple(Spec(f"n{number}") for number in range(MANY_NODES + 1))  # type: ignore[assignment]
+
+    class Seeing:
+        def __init__(self) -> None:
+            self.seen: list[float] = []
+
+        def evaluate(self, snapshot: FleetSnapshot) -> tuple[Finding, ...]:
+            self.seen.append(snapshot.mono)
+            return ()
+
+    rules, clock = Seeing(), FixedClock()
+    first = clock.monotonic()
+    session = Session(Large(), catalogue(), clock, rules)
+    running = asyncio.create_task(session.run())
+
+    async def looks(count: int) -> None:
+        async with asyncio.timeout(10):
+            while len(rules.seen) < count:
+                await asyncio.sleep(0.01)
+
+    await looks(1)
+    clock.advance(EVALUATE_MANY_S)
+    # Nothing was made for the screen: there is time to wait for that.
+    await asyncio.sleep(2 * TEND_S)
+    assert rules.seen == [first]
+    clock.advance(0.25)
+    on_screen = session.snapshot()
+    clock.advance(SEEN_S / 2)
+    await looks(2)
+    assert rules.seen == [first, on_screen.mono]
+    # Without a screen they look all the same.
+    clock.advance(EVALUATE_MANY_S + AGE_S + 0.25)
+    await looks(3)
+    assert rules.seen[2] == clock.monotonic()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)

@@ -242,6 +242,11 @@ class FleetScreen(FleetFilter):
         view, glyphs, cells = self.view, self._owner.glyphs, self.size.width or 80
         return rule(cells, glyphs, position(view.scroll_offset.y, view.size.height, view.line_count(), glyphs))
 
+    def show_clock(self, wall: float) -> None:
+        """Draw the top line at another time, once there is one."""
+        if self._grid is not None and self._grid.assessment is not None:
+            self._draw_top(wall)
+
     def _draw_top(self, wall: float) -> None:
         from stethoscope.ui.present.lines import top_line
 
