@@ -6,6 +6,7 @@ a slow link that is most of what is sent. Here the last picture is kept, cell by
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -34,7 +35,7 @@ class Picture:
 
     def __init__(self) -> None:
         """Start knowing nothing: everything is drawn."""
-        self._lines: dict[int, dict[int, Cell]] = {}
+        self._lines: dict[int, list[Cell | None]] = {}
         self._drawn: dict[int, dict[int, tuple[Strip, int]]] = {}
         """By line and column: strips that were drawn after everything else on their line changed."""
         self._looks: dict[tuple[Style, ColorSystem], Look] = {}
@@ -53,12 +54,16 @@ class Picture:
         # What was drawn on this line before may be covered by this strip: its cells are compared again next time.
         drawn.clear()
         drawn[x] = (strip, cells)
-        return self._difference(self._lines.setdefault(y, {}), x, y, self._explode(strip, cells, system))
+        return self._difference(self._lines.setdefault(y, []), x, y, self._explode(strip, cells, system))
 
-    def _difference(self, line: dict[int, Cell], x: int, y: int, cells: list[Cell]) -> str:
-        changed = [place for place, cell in enumerate(cells, x) if line.get(place) != cell]
-        if not changed:
+    def _difference(self, line: list[Cell | None], x: int, y: int, cells: list[Cell]) -> str:
+        end = x + len(cells)
+        if len(line) < end:
+            line += [None] * (end - len(line))
+        before = line[x:end]
+        if before == cells:
             return ""
+        changed = [place for place, (was, cell) in enumerate(zip(before, cells, strict=True), x) if was != cell]
         out: list[str] = []
         look = _PLAIN
         at: int | None = None
@@ -84,22 +89,25 @@ class Picture:
         for text, style, _ in strip:
             look = self._look(style, system) if style is not None else _PLAIN
             if text.isascii() and text.isprintable():
-                cells += [(character, look) for character in text]
+                cells += zip(text, repeat(look))
                 continue
             for character in text:
-                # The last gate: whatever a widget was given, no control character is ever sent to the terminal.
-                if not character.isprintable():
+                size = _SIZES.get(character)
+                if size is None:
+                    size = _size(character)
+                if size == 1:
+                    cells.append((character, look))
                     continue
-                size = cell_len(character)
+                # The last gate: whatever a widget was given, no control character is ever sent to the terminal.
+                if size < 0:
+                    continue
                 if size == 0:
                     if cells:
                         # A combining mark belongs to the character before it.
                         index = len(cells) - 1 if cells[-1][0] else max(0, len(cells) - 2)
                         cells[index] = (cells[index][0] + character, cells[index][1])
                     continue
-                cells.append((character, look))
-                if size == 2:
-                    cells.append(("", look))
+                cells += ((character, look), ("", look))
         if len(cells) > limit:
             cells = cells[:limit]
             if cells and cell_len(cells[-1][0]) == 2:
@@ -130,6 +138,18 @@ _ATTRIBUTES = (
     ("reverse", "7"),
     ("strike", "9"),
 )
+
+
+_SIZES: dict[str, int] = {}
+"""Cells of each character that was drawn, -1 for one that is never drawn."""
+_MOST_SIZES = 4096
+
+
+def _size(character: str) -> int:
+    if len(_SIZES) >= _MOST_SIZES:
+        _SIZES.clear()
+    size = _SIZES[character] = cell_len(character) if character.isprintable() else -1
+    return size
 
 
 def _turn(old: Look, new: Look) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
@@ -57,7 +58,11 @@ def strip_of(row: Row, cells: int, app: App[object]) -> Strip:
         last_style = style
     if run:
         segments.append(Segment("".join(run), last_style))
-    return Strip(segments).adjust_cell_length(cells, blank)
+    used = sum([len(text) if text.isascii() else cell_len(text) for text, _, _ in segments])
+    if used < cells:
+        segments.append(Segment(" " * (cells - used), blank))
+    # A strip takes long to make: one that fits is not made a second time.
+    return Strip(segments, cells) if used <= cells else Strip(segments).adjust_cell_length(cells, blank)
 
 
 class Lines(Widget):
