@@ -54,6 +54,7 @@ _PYTHON_TEXTS: tuple[tuple[str, str, float], ...] = (
     ),
     (r"NameResolutionError|name resolution|Name or service not known|getaddrinfo failed", "dns_or_hostname", 0.75),
     (r"No such file or directory: '[^']*(?:checkpoint|ckpt)", "ckpt_io", 0.65),
+    (r"Caught \w+ in DataLoader worker process", "data_loading", 0.65),
     (r"Read-only file system", "fs_full_or_readonly", 0.85),
     (r"Input/output error|Stale file handle|transport endpoint", "storage_io", 0.85),
     (r"[Cc]an't start new thread|Too many open files|Resource temporarily unavailable", "resource_limits", 0.85),

@@ -41,6 +41,7 @@ _LEFT = (
     "mpi.peer_gone",
     "mpi.peer_host",
     "jax.task_lost",
+    "tf.collective_aborted",
     "run.horovod_shut_down",
 )
 
