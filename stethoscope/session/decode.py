@@ -9,7 +9,7 @@ from stethoscope.analysis.decode import Scanner
 from stethoscope.analysis.decode_codes import own_codes
 from stethoscope.analysis.judge import judge
 from stethoscope.collect.files import LogReader, find_logs
-from stethoscope.errors import DataError
+from stethoscope.errors import DataError, UsageError
 from stethoscope.model.finding import Severity
 from stethoscope.model.logs import LogVerdict, Origin
 from stethoscope.specs.codes import load_codes
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 
 _NOTHING = LogVerdict("unknown", 0.0, Severity.NONE, "There is nothing to read: not one line.")
+
+
+_MOST_NAMED = 8
 
 
 @dataclass(slots=True)
@@ -63,6 +66,10 @@ class Wanted:
     """As options write them (specs.moment); spans and times of day are before the newest line."""
     zone: tzinfo | None = None
     nodes: frozenset[str] = field(default_factory=frozenset)
+
+    def is_of(self, host: str) -> bool:
+        """Tell whether a host, with or without its domain, is one of the nodes."""
+        return host in self.nodes or host.partition(".")[0] in self.nodes
 
     def moment(self, text: str | None, newest: float) -> float | None:
         """Return the wall seconds that an option means."""
@@ -125,10 +132,12 @@ def judged(
     log, limits = scanner.finish(), ""
     log.seconds = seconds
     if wanted is not None:
-        every = len(log.events)
+        all_of_it = log
         newest = max((file.last_at for file in log.files if file.last_at is not None), default=now)
         log, limits = chosen(log, wanted, newest)
-        limits = f"{limits}: {len(log.events):,} of {every:,} events" if limits else ""
+        limits = f"{limits}: {len(log.events):,} of {len(all_of_it.events):,} events" if limits else ""
+        if limits and not log.events and (outside := _outside(all_of_it, wanted, newest)):
+            return Decoded(log, LogVerdict("unknown", 0.0, Severity.NONE, outside), [], signatures, limits)
     if not log.lines and not kernels:
         return Decoded(log, _NOTHING, [], signatures, limits)
     verdict, alternatives = judge(log, signatures)
@@ -141,6 +150,8 @@ def chosen(log: Log, wanted: Wanted, newest: float) -> tuple[Log, str]:
     from stethoscope.clock import iso
 
     since, until = wanted.moment(wanted.since, newest), wanted.moment(wanted.until, newest)
+    if since is not None and until is not None and until < since:
+        raise UsageError(f"--until {wanted.until} is {iso(until)}, before --since {wanted.since}, {iso(since)}")
     nodes = wanted.nodes
 
     def fits(at: float | None, last_at: float | None, host: str | None) -> bool:
@@ -149,7 +160,7 @@ def chosen(log: Log, wanted: Wanted, newest: float) -> tuple[Log, str]:
         last = last_at if last_at is not None else at
         if last is not None and since is not None and last < since:
             return False
-        return not nodes or host is None or host in nodes or host.partition(".")[0] in nodes
+        return not nodes or host is None or wanted.is_of(host)
 
     parts = [f"since {iso(since)}"] if since is not None else []
     parts += [f"until {iso(until)}"] if until is not None else []
@@ -160,3 +171,21 @@ def chosen(log: Log, wanted: Wanted, newest: float) -> tuple[Log, str]:
         seen=[seen for seen in log.seen if fits(seen.first_at, seen.last_at, seen.origin.host)],
     )
     return found, " ".join(parts)
+
+
+def _outside(log: Log, wanted: Wanted, newest: float) -> str:
+    """Say that the logs hold nothing of the time or of the nodes that are wanted; empty when they do: only then nothing
+    in them is good news."""
+    from stethoscope.clock import iso
+
+    firsts = [file.first_at for file in log.files if file.first_at is not None]
+    since, until = wanted.moment(wanted.since, newest), wanted.moment(wanted.until, newest)
+    if firsts and ((since is not None and since > newest) or (until is not None and until < min(firsts))):
+        return f"No line is of that time: the logs are from {iso(min(firsts))} to {iso(newest)}."
+    hosts = {seen.origin.host for seen in log.seen} | {event.origin.host for event in log.events}
+    named = sorted(host for host in hosts if host is not None)
+    if wanted.nodes and named and not any(map(wanted.is_of, named)):
+        rest = f" and {len(named) - _MOST_NAMED:,} more" if len(named) > _MOST_NAMED else ""
+        asked = ", ".join(sorted(wanted.nodes)[:_MOST_NAMED])
+        return f"Not one line of {asked} was recognised; the logs name {', '.join(named[:_MOST_NAMED])}{rest}."
+    return ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stethoscope.clock import FixedClock
-from stethoscope.errors import DataError
+from stethoscope.errors import DataError, UsageError
 from stethoscope.model.finding import Severity
 from stethoscope.session.decode import Wanted, decode
 from stethoscope.session.decode_follow import Followed, answers
@@ -92,6 +92,32 @@ def test_only_a_part(wanted: Wanted, signatures: list[str], limits: str, tmp_pat
     found = decode(write(tmp_path, a=text), clock=FixedClock(), wanted=wanted)
     assert [event.signature for event in found.log.events] == signatures
     assert found.limits == limits
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        (Wanted(nodes=frozenset({"node-x"})), "Not one line of node-x was recognised; the logs name node-a, node-b."),
+        (Wanted(since="2026-03-14T03:00:00Z"), "No line is of that time: the logs are from"),
+        (Wanted(until="2026-03-13T03:00:00Z"), "No line is of that time: the logs are from"),
+    ],
+)
+def test_a_part_that_is_not_in_the_logs_is_not_healthy(wanted: Wanted, said: str, tmp_path: Path) -> None:
+    text = xid(31, FAULT) + xid(79, GONE, host="node-b", minute=9)
+    found = decode(write(tmp_path, a=text), clock=FixedClock(), wanted=wanted)
+    assert (found.verdict.root_cause, found.verdict.severity) == ("unknown", Severity.NONE)
+    assert found.verdict.summary.startswith(said)
+
+
+def test_a_part_in_which_nothing_is_wrong_is_healthy(tmp_path: Path) -> None:
+    text = HELLO + xid(79, GONE, host="node-b", minute=9)
+    found = decode(write(tmp_path, a=text), clock=FixedClock(), wanted=Wanted(nodes=frozenset({"node-a"})))
+    assert found.verdict.root_cause == "healthy"
+
+
+def test_a_span_that_ends_before_it_begins_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--until 02:05 is 2026-03-14T02:05:00Z, before --since 02:08"):
+        decode(write(tmp_path, a=xid(79, GONE, minute=9)), clock=FixedClock(), wanted=Wanted("02:08", "02:05"))
 
 
 class Writer:
