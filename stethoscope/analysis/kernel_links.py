@@ -104,8 +104,8 @@ def _unnamed(main: Incident, part: Incident) -> bool:
     """The second and third line of a message name no address, nor do some of the driver's lines about one GPU."""
     if main.kind != "gpu" or main.pci is None or part.pci is not None or not _overlap(main, part):
         return False
-    return part.kind == "gpu" or all(
-        sign.event.signature.startswith("nvrm.") and sign.role not in ("context", "benign") for sign in part.signs
+    return part.kind == "gpu" or (
+        _matters(part) and all(sign.event.signature.startswith("nvrm.") for sign in part.signs)
     )
 
 

@@ -25,6 +25,7 @@ _SEPARATOR = b"\x1e"
 """In front of each object of `journalctl -o json-seq`."""
 _FRAME = b"data: {"
 """Of `journalctl -o json-sse`."""
+_OF_KERNEL = ("NVRM: ", "SXid (")
 _CRI_FIRST = 64
 """How far the mark of containerd can be from the start of its line."""
 
@@ -111,7 +112,11 @@ class Unwrapper:
             # Docker cuts at 16 KiB; what is no end of a line goes on.
             is_part = isinstance(found.stream, str) and not found.log.endswith("\n")
             return found.log.encode("utf-8", "replace"), outer, is_part
-        for text in (found.other_message, found.msg, found.line):
+        said: tuple[Any, ...] = (found.other_message, found.msg, found.line)
+        if isinstance(found.line, str) and any(mark in found.line for mark in _OF_KERNEL):
+            # An agent says in its message what it makes of a line of the kernel, and gives the line beside it.
+            said = (found.line,)
+        for text in said:
             if isinstance(text, str):
                 stamps = (found.at_timestamp, found.timestamp, found.time, found.ts)
                 at = next((at for stamp in stamps if (at := self._time(stamp)) is not None), None)

@@ -332,6 +332,8 @@ def test_lines_of_the_driver_without_an_address_belong_to_the_gpu_beside_them() 
     ]
     found, others = judged(*lines)
     assert (found.signature, found.culprits[0].device, others) == ("nvrm.gfw_boot", "gpu/0000:5d:00", [])
+    lines.insert(0, at(0, "NVRM: GPU0 nvAssertOkFailedNoLog: Assertion failed: x [NV_ERR_TIMEOUT] @ kernel_gsp.c:1"))
+    assert judged(*lines)[0].culprits == found.culprits
 
 
 def test_what_the_device_plugin_says_of_a_gpu_is_heard() -> None:

@@ -84,6 +84,13 @@ def test_message_as_numbers_of_bytes() -> None:
     assert inner.text == XID.encode()
 
 
+def test_an_agent_gives_the_line_of_the_kernel_beside_what_it_says() -> None:
+    (inner,) = unwrap({"level": "warn", "ts": "2026-03-14T02:07:11Z", "msg": "known code", "line": f"kernel: {XID}"})
+    assert inner.text == f"kernel: {XID}".encode()
+    (inner,) = unwrap({"msg": "known code", "line": "main.go:17"})
+    assert inner.text == b"known code"
+
+
 def test_message_that_was_too_long_is_empty() -> None:
     assert unwrap(JOURNAL | {"MESSAGE": None}) == []
 
