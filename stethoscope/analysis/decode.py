@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stethoscope.analysis.decode_codes import CODE_ANCHORS, find_code
-from stethoscope.analysis.decode_events import EventStore, in_order, place_of
+from stethoscope.analysis.decode_events import EventStore, in_order, is_harmless, place_of
 from stethoscope.analysis.decode_file import FileScan
 from stethoscope.analysis.decode_lines import Hit, LineCounter, all_lines, hit_lines, is_typed, pieces
 from stethoscope.model.logs import Event, Log, LogFile, Origin, Seen
@@ -17,11 +17,13 @@ from stethoscope.parse.logname import origin_of_name
 from stethoscope.parse.prefix import Peeled, PeelState
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterable, Iterator
     from datetime import tzinfo
 
     import ahocorasick_rs
 
+    from stethoscope.analysis.decode_events import Folded
     from stethoscope.specs.codes import Codes
     from stethoscope.specs.signature import Signature, Signatures
 
@@ -29,7 +31,6 @@ _ENOUGH = 1000
 _OFTEN = 0.03
 """What means no harm, was said so often, and is in such a share of all lines, is looked for no more: it would only cost
 time."""
-_HARMLESS = ("context", "benign")
 _LOOK_AT_ALL = 64 * 1024 * 1024
 """Up to this size of all files together each line is looked at, so that the last sign of life of each rank is known."""
 _MOST_SETS = 20_000
@@ -68,11 +69,14 @@ class Scanner:
         self._wanted: dict[tuple[int, ...], tuple[tuple[Signature, ...], bool]] = {}
         """Anchors of a line -> what is looked for in it."""
         self._is_stale = True
+        self.generation = 0
+        """Grows when what is looked for changes."""
+        self._is_dense = False
         self._lines = 0
         """Lines of the files before the present one."""
         self._files: list[FileScan] = []
         self._live: dict[str, FileScan] = {}
-        self._store = EventStore()
+        self.store = EventStore()
         self._seen: dict[tuple[object, ...], Seen] = {}
         self.matched = 0
 
@@ -101,11 +105,11 @@ class Scanner:
             scan = self._live[name] = self.file(name, origin=origin)
         raw = text.encode("utf-8", "replace") if isinstance(text, str) else text
         scan.feed(raw.rstrip(b"\n") + b"\n")
-        return self._store.news()
+        return self.store.news()
 
     def news(self) -> list[Event]:
         """Return the events that are new, or grew, since the last call."""
-        return self._store.news()
+        return self.store.news()
 
     def finish(self) -> Log:
         """Return what was found so far; more may be fed and asked for again."""
@@ -114,7 +118,7 @@ class Scanner:
         files = [scan.file for scan in self._files]
         return Log(
             files=files,
-            events=in_order(self._store.events),
+            events=in_order(self.store.events),
             seen=list(self._seen.values()),
             bytes=sum(scan.taken for scan in self._files),
             lines=sum(file.lines for file in files),
@@ -134,18 +138,25 @@ class Scanner:
         the block at once are cheaper than those of each line.
         """
         assert self._fast is not None
-        rough = [hit for hit in self._fast.find_matches_as_indexes(data) if hit[2] > overlap]
-        if not rough:
+        if not self._is_dense:
+            rough = [hit for hit in self._fast.find_matches_as_indexes(data) if hit[2] > overlap]
+            if not rough:
+                return
+            self._is_dense = len(rough) * _DENSE > len(data)
+        if not self._is_dense:
+            for line in hit_lines(data, rough, counter):
+                anchors = [number for number, _, _ in self.hits(line.raw)]
+                if any(self.looked_for(anchors)):
+                    yield line._replace(anchors=anchors)
             return
-        if len(rough) * _DENSE > len(data):
-            for line in all_lines(data, [hit for hit in self.hits(data) if hit[2] > overlap], counter.at(0)):
-                if line.anchors and any(self._looked_for(line.anchors)):
-                    yield line
-            return
-        for line in hit_lines(data, rough, counter):
-            anchors = [number for number, _, _ in self.hits(line.raw)]
-            if any(self._looked_for(anchors)):
-                yield line._replace(anchors=anchors)
+        hits = self.hits(data)
+        if overlap:
+            hits = [hit for hit in hits if hit[2] > overlap]
+        # A flood goes on, mostly.
+        self._is_dense = len(hits) * _DENSE > len(data)
+        for line in all_lines(data, hits, counter.at(0)):
+            if line.anchors and any(self.looked_for(line.anchors)):
+                yield line
 
     def anchor(self, number: int) -> bytes:
         """Return an anchor by its number."""
@@ -176,7 +187,7 @@ class Scanner:
 
     def match(self, scan: FileScan, line: int, peeled: Peeled, anchors: Iterable[int]) -> None:
         """Look for the signatures of `anchors` in a line and keep the events."""
-        candidates, has_code = self._looked_for(anchors)
+        candidates, has_code = self.looked_for(anchors)
         if not candidates and not has_code:
             return
         for piece in pieces(peeled, scan.state):
@@ -186,7 +197,7 @@ class Scanner:
             found = False
             if has_code and (code := find_code(text, self._codes)) is not None:
                 found = True
-                self._store.add(
+                self.store.add(
                     scan.number,
                     line,
                     piece,
@@ -199,15 +210,16 @@ class Scanner:
                 )
             for signature, match in self._signatures.find(text, candidates) if candidates else ():
                 found = True
-                self._keep(scan, line, piece, signature, signature.fields(match))
+                self.keep(scan, line, piece, signature, signature.fields(match))
             self.matched += found
 
-    def _keep(
+    def keep(
         self, scan: FileScan, line: int, piece: Peeled, signature: Signature, fields: dict[str, str | int]
-    ) -> None:
-        variant = self._store.variant(signature, fields)
+    ) -> Folded | None:
+        """Make an event of what a signature found; what is returned is `EventStore.add`'s."""
+        variant = self.store.variant(signature, fields)
         pci, device = place_of(piece.text, signature.culprit, fields)
-        self._store.add(
+        folded = self.store.add(
             scan.number,
             line,
             piece,
@@ -219,14 +231,26 @@ class Scanner:
             device,
             signature.fold_by,
         )
-        if not scan.is_small and signature.role in _HARMLESS and not signature.variants:
-            count = self._said[signature.id] = self._said.get(signature.id, 0) + 1
-            if count >= _ENOUGH and count >= _OFTEN * (self._lines + line):
-                self._quiet.add(signature.id)
-                self._is_stale = True
-                self._wanted.clear()
+        if is_harmless(signature):
+            self.count(scan, line, signature)
+        return folded
 
-    def _looked_for(self, anchors: Iterable[int]) -> tuple[tuple[Signature, ...], bool]:
+    def count(self, scan: FileScan, line: int, signature: Signature) -> None:
+        """Count a line that means no harm: what is said too often in a large file is looked for no more."""
+        if scan.is_small:
+            return
+        count = self._said[signature.id] = self._said.get(signature.id, 0) + 1
+        if count >= _ENOUGH and count >= _OFTEN * (self._lines + line):
+            self._quiet.add(signature.id)
+            self._is_stale = True
+            self._wanted.clear()
+            self.generation += 1
+
+    def find(self, text: str, candidates: Iterable[Signature]) -> list[tuple[Signature, re.Match[str]]]:
+        """Return which of `candidates` match a line without its prefixes, as `Signatures.find`."""
+        return self._signatures.find(text, candidates)
+
+    def looked_for(self, anchors: Iterable[int]) -> tuple[tuple[Signature, ...], bool]:
         """Return the signatures that anchors stand for and are still looked for, and whether there is a code."""
         key = tuple(anchors)
         wanted = self._wanted.get(key)
@@ -247,6 +271,7 @@ class Scanner:
 
         if self._is_stale:
             self._wanted.clear()
+            self.generation += 1
             self._anchors = list(CODE_ANCHORS)
             self._by_anchor = [()] * len(CODE_ANCHORS)
             for anchor, group in self._signatures.anchors.items():

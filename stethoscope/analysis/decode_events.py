@@ -28,6 +28,7 @@ _HARMLESS = ("context", "benign")
 _MOST_OF_ONE = 20
 _LONGEST_TEXT = 2000
 _LEAD_PCI = re.compile(r"[\w-]{1,32} (?P<pci>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])[ :]")
+_LEAD_ANY = re.compile(_LEAD_PCI.pattern.replace("[0-7]", r"\d"))
 _PLACE = re.compile(r"\{(\w+)\}")
 
 
@@ -46,13 +47,31 @@ def place_of(text: str, names: Names, fields: Mapping[str, object]) -> tuple[str
     return pci, device
 
 
+def is_harmless(signature: Signature) -> bool:
+    """Tell whether a signature never means harm, whatever its fields are."""
+    return signature.role in _HARMLESS and not signature.variants
+
+
+def names_place(names: Names) -> tuple[str, ...]:
+    """Return the groups that `place_of` looks at."""
+    return (*((names.pci,) if names.pci else ()), *_named(names.device))
+
+
+def lead_of(text: str) -> tuple[int, int] | None:
+    """Return where the first words of a line may name a PCI slot, whatever the digits in them are."""
+    match = _LEAD_ANY.match(text)
+    return match.span("pci") if match is not None else None
+
+
 @cache
 def _named(device: str) -> tuple[str, ...]:
     return tuple(_PLACE.findall(device))
 
 
 @dataclass(slots=True)
-class _Folded:
+class Folded:
+    """The last line of an event, which the next one must be near to."""
+
     event: Event
     at: float | None
     uptime_s: float | None
@@ -65,10 +84,10 @@ class EventStore:
     def __init__(self) -> None:
         """Hold none."""
         self.events: list[Event] = []
-        self._folds: dict[tuple[object, ...], _Folded] = {}
+        self._folds: dict[tuple[object, ...], Folded] = {}
         self._kinds: dict[tuple[object, ...], int] = {}
         self._variants: dict[tuple[object, ...], Signature] = {}
-        self._touched: list[Event] = []
+        self._touched: dict[int, Event] = {}
         self._room = [_MOST_EVENTS, _MOST_HARMLESS]
         """For so many more there is room: of those that went wrong, and of those that mean no harm."""
         self._origins: dict[int, tuple[Origin, tuple[object, ...]]] = {}
@@ -77,8 +96,12 @@ class EventStore:
         self, file: int, line: int, piece: Peeled, signature: str, role: Role, severity: Severity,
         fields: Mapping[str, str | int | float], pci: str | None = None, device: str | None = None,
         fold_by: Sequence[str] = (),
-    ) -> None:  # fmt: skip
-        """Keep a line as an event of its own, or as one more of an earlier one."""
+    ) -> Folded | None:  # fmt: skip
+        """Keep a line as an event of its own, or as one more of an earlier one.
+
+        Returns what each further line of the same file, writer, signature, place and fields adds to (`grow`), None when
+        that is not sure.
+        """
         base = (file, signature, role, piece.key, self._who(piece.origin), pci, device)
         key = (*base, *(fields.get(name) for name in fold_by)) if fold_by else (*base, *fields.values())
         folded = self._folds.get(key)
@@ -88,16 +111,15 @@ class EventStore:
             if kinds > _MOST_OF_ONE:
                 key = base
                 folded = self._folds.get(key)
-        is_full = self._room[role in _HARMLESS] <= 0
-        if folded is not None and (is_full or _is_near(folded, piece, line)):
-            self._grow(folded, piece, line)
-            return
-        if is_full:
-            key = (file, signature)
+        is_own = key is not base
+        if folded is not None and self.grow(folded, piece.at, piece.uptime_s, line):
+            return folded if is_own else None
+        if self._room[role in _HARMLESS] <= 0:
+            key, is_own = (file, signature), False
             folded = self._folds.get(key)
             if folded is not None:
-                self._grow(folded, piece, line)
-                return
+                self._grow(folded, piece.at, piece.uptime_s, line)
+                return None
         event = Event(
             signature=signature, role=role, severity=severity, text=piece.text[:_LONGEST_TEXT], file=file, line=line,
             at=piece.at, at_is_near=piece.at_is_near, uptime_s=piece.uptime_s, origin=piece.origin, pci=pci,
@@ -105,8 +127,12 @@ class EventStore:
         )  # fmt: skip
         self.events.append(event)
         self._room[role in _HARMLESS] -= 1
-        self._touched.append(event)
-        self._folds[key] = _Folded(event, piece.at, piece.uptime_s, line)
+        self._touched[id(event)] = event
+        if folded is None:
+            folded = self._folds[key] = Folded(event, piece.at, piece.uptime_s, line)
+        else:
+            folded.event, folded.at, folded.uptime_s, folded.line = event, piece.at, piece.uptime_s, line
+        return folded if is_own else None
 
     def variant(self, signature: Signature, fields: Mapping[str, object]) -> Signature:
         """Return the signature as it is for these fields."""
@@ -123,7 +149,7 @@ class EventStore:
 
     def news(self) -> list[Event]:
         """Return the events that are new, or grew, since the last call, each once."""
-        found = list({id(event): event for event in self._touched}.values())
+        found = list(self._touched.values())
         self._touched.clear()
         return found
 
@@ -141,22 +167,26 @@ class EventStore:
         self._origins[id(origin)] = (origin, who)
         return who
 
-    def _grow(self, folded: _Folded, piece: Peeled, line: int) -> None:
+    def grow(self, folded: Folded, at: float | None, uptime_s: float | None, line: int) -> bool:
+        """Count one more line in an event; False when it is too far from the last one and there is room for another."""
+        if folded.at is not None and at is not None:
+            is_near = -FOLD_S <= at - folded.at <= FOLD_S
+        elif folded.uptime_s is not None and uptime_s is not None:
+            is_near = -FOLD_S <= uptime_s - folded.uptime_s <= FOLD_S
+        else:
+            is_near = line - folded.line <= _FOLD_LINES
+        if not is_near and self._room[folded.event.role in _HARMLESS] > 0:
+            return False
+        self._grow(folded, at, uptime_s, line)
+        return True
+
+    def _grow(self, folded: Folded, at: float | None, uptime_s: float | None, line: int) -> None:
         event = folded.event
         event.count += 1
-        if piece.at is not None:
-            event.last_at = piece.at if event.last_at is None else max(event.last_at, piece.at)
-        folded.at, folded.uptime_s, folded.line = piece.at, piece.uptime_s, line
-        if not self._touched or self._touched[-1] is not event:
-            self._touched.append(event)
-
-
-def _is_near(folded: _Folded, piece: Peeled, line: int) -> bool:
-    if folded.at is not None and piece.at is not None:
-        return abs(piece.at - folded.at) <= FOLD_S
-    if folded.uptime_s is not None and piece.uptime_s is not None:
-        return abs(piece.uptime_s - folded.uptime_s) <= FOLD_S
-    return line - folded.line <= _FOLD_LINES
+        if at is not None and (event.last_at is None or at > event.last_at):
+            event.last_at = at
+        folded.at, folded.uptime_s, folded.line = at, uptime_s, line
+        self._touched[id(event)] = event
 
 
 def in_order(events: Sequence[Event]) -> list[Event]:

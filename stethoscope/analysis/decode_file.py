@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from stethoscope.analysis.decode_lines import Hit, LineCounter, all_lines, is_in_parts, is_journal, windows
+from stethoscope.analysis.decode_shapes import Shapes
 from stethoscope.parse.prefix import LINE_LIMIT
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class FileScan:
         """How many bytes of `_rest` were looked at before: the end of a line that is too long to keep."""
         self.is_small = scanner.looks_at_all and file.size <= LOOK_AT_ALL
         self._unwrapper: Unwrapper | None = None
+        self._shapes = Shapes(scanner, self)
         self._peeled_to = 0
         """How far into the present block the lines were peeled."""
 
@@ -127,9 +129,17 @@ class FileScan:
 
     def _line(self, line: Hit, *, look: bool, above: bytes = b"") -> None:
         raw = line.raw
+        plan = None
+        if above:
+            plan = self._shapes.plan(raw, line.anchors)
+            if plan is not None and self._shapes.take(plan, raw, line.number):
+                self._peeled_to = line.start + len(raw)
+                return
         peeled = self.state.peel(raw)
         if above and (peeled.at is None or peeled.at_is_near) and peeled.uptime_s is None:
             peeled = self._with_above(line, above)
+        if plan is not None:
+            self._shapes.learn(plan, raw)
         self._peeled_to = line.start + len(raw)
         self._found(line, peeled, look=look)
 

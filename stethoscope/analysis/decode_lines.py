@@ -18,7 +18,7 @@ _BEFORE = 128
 _MOST_PIECES = 16
 _MOST_WINDOWS = 32
 # What a person typed: a command that speaks of an error is none.
-_TYPED = re.compile(
+TYPED = re.compile(
     r"\$ \S|>>> \S|# (?:dmesg|grep|journalctl|cat|tail|less|echo|egrep|zgrep|rg|nvidia-smi|stethoscope) "
 )
 
@@ -133,7 +133,7 @@ def windows(raw: bytes, anchors: Iterable[bytes]) -> Iterator[str]:
 
 def is_typed(text: str) -> bool:
     """Tell whether a line is a command behind a prompt: what it speaks of did not happen there."""
-    return _TYPED.match(text) is not None or ("@" in text and PROMPT.match(text) is not None)
+    return TYPED.match(text) is not None or ("@" in text and PROMPT.match(text) is not None)
 
 
 def is_in_parts(data: bytes) -> bool:

@@ -13,7 +13,9 @@ _DAY_S = 86_400.0
 _AHEAD_S = 1.5 * _DAY_S
 """How far after the file's last change a stamp without a year may be: zones and clocks that are wrong."""
 _HALF_YEAR_S = 183 * _DAY_S
+_SURELY_S = 182 * _DAY_S
 _KEPT = 8192
+_KEPT_SECONDS = 256
 _ENGLISH = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 MONTHS = {name: number for number, name in enumerate(_ENGLISH, 1)}
 """First three letters of the English names; other languages are not guessed."""
@@ -51,7 +53,7 @@ class Calendar:
         self._fixed_s = _fixed_offset(zone)
         self._newest = newest
         self._near: float | None = None
-        self.seconds: dict[tuple[str, str | None], float] = {}
+        self._seconds: dict[tuple[str, str | None], float] = {}
         """Full stamps without their fractions that were read lately, and their zones, to wall seconds."""
         self._days: dict[tuple[int, int, int], float | None] = {}
         self._yearless: dict[tuple[int, int, str], float | None] = {}
@@ -71,6 +73,21 @@ class Calendar:
         self._near = wall
         return wall + fraction(part)
 
+    def second(self, stamp: str, zone: str | None) -> float | None:
+        """Return the wall seconds of `2026-03-14T02:07:11`; lines of one second follow each other."""
+        key = (stamp, zone)
+        known = self._seconds.get(key)
+        if known is not None:
+            return known
+        wall = self.at(
+            int(stamp[:4]), int(stamp[5:7]), int(stamp[8:10]), stamp[11:19], None, zone.strip() if zone else None
+        )
+        if wall is not None:
+            if len(self._seconds) > _KEPT_SECONDS:
+                self._seconds.clear()
+            self._seconds[key] = wall
+        return wall
+
     def at_without_year(
         self, month: int, day: int, clock: str, part: str | None, near: float | None = None
     ) -> float | None:
@@ -87,6 +104,12 @@ class Calendar:
         else:
             wall = self._nearest(month, day, clock, reference)
         return None if wall is None else wall + fraction(part)
+
+    def near(self, wall: float, reference: float | None = None) -> bool:
+        """Tell whether a stamp without a year that was `wall` once is so still, beside `reference`, else the last full
+        stamp of the file: what is nearer than half a year is nearest."""
+        reference = self._near if reference is None else reference
+        return reference is None or -_SURELY_S < wall - reference < _SURELY_S
 
     def _latest(self, month: int, day: int, clock: str) -> float | None:
         year = datetime.fromtimestamp(self._newest, UTC).year

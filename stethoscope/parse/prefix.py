@@ -26,7 +26,8 @@ from stethoscope.parse.prefix_forms import (
     STATED,
     WORD,
 )
-from stethoscope.parse.prefix_said import TAKE, Outer, Said
+from stethoscope.parse.prefix_said import TAKE, Outer, Said, moment
+from stethoscope.parse.prefix_shape import Shape, Who, shape_of
 from stethoscope.text import clean
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ _PROMPT_AT = 40
 _FRESH_S = 60.0
 _BOOT_DROP_S = 5.0
 _KEPT_ORIGINS = 50_000
+_KEPT_WRITERS = 4096
 _FORMS = {"[": BRACKET, "(": PAREN, "<": ANGLE, " ": BLANK, ">": QUOTE, "&": QUOTE, "`": QUOTE, "'": QUOTE, '"': QUOTE}
 _FORMS.update(dict.fromkeys("0123456789", DIGIT))
 _FORMS.update(dict.fromkeys("./", PATH) | {"{": LABELS})
@@ -115,11 +117,12 @@ class PeelState:
         self._origins: dict[tuple[object, ...], Origin] = {}
         self._doubtful_host = ""
         self._headlines = Headlines()
+        self._said = Said(self)
 
     def peel(self, line: str | bytes, outer: Outer | None = None) -> Peeled:
         """Return the line without its prefixes; see the module."""
         text = clean(line, LINE_LIMIT)
-        said = Said(self)
+        said = self._said = Said(self)
         if outer is not None:
             said.take_outer(outer)
         for _ in range(_ROUNDS):
@@ -138,6 +141,44 @@ class PeelState:
         elif (self._headlines.waits or text[:8] == "--------" or text[-2:] == ">>") and not said.walls:
             self.shell_host = self._headlines.host(text) or self.shell_host
         return self._settle(text, said, outer)
+
+    def peel_known(self, raw: bytes, shape: Shape) -> tuple[Who, float] | None:
+        """Do what `peel` does with a line of a known shape, and return who printed it and when; None when only `peel`
+        can tell."""
+        who = shape.writers.get(shape.writer(raw))
+        if who is None or who.shell_host != self.shell_host:
+            return None
+        key = who.key
+        last = self._carried.get(key)
+        if last is None or last.is_traceback or (not key and self._last.is_traceback):
+            return None
+        walls: list[float] = []
+        for stamp in shape.stamps:
+            wall = stamp.wall(raw, self.calendar, walls[0] if walls else None)
+            if wall is None:
+                return None
+            walls.append(wall)
+        self.at = at = walls[0] if len(walls) == 1 else moment(walls)
+        if self.last_at is None or at > self.last_at:
+            self.last_at = at
+        if self.first_at is None or at < self.first_at:
+            self.first_at = at
+        if shape.is_kernel or who.is_kernel:
+            self.kernel_lines += 1
+        last.origin, last.at, last.uptime_s = who.origin, at, None
+        self._last = last
+        return who, at
+
+    def learn(self, raw: bytes, shape: Shape) -> None:
+        """Remember what `peel` has just read in a line of a shape."""
+        said = self._said
+        if len(said.walls) != len(shape.stamps):
+            return
+        if len(shape.writers) > _KEPT_WRITERS:
+            shape.writers.clear()
+        shape.writers[shape.writer(raw)] = Who(
+            said.key, self._origin(said), said.is_named, said.is_kernel, self.shell_host
+        )
 
     def _settle(self, text: str, said: Said, outer: Outer | None) -> Peeled:
         at, uptime_s = said.at(), said.uptime_s
@@ -267,3 +308,12 @@ class PeelState:
 def peel(line: str | bytes, state: PeelState, outer: Outer | None = None) -> Peeled:
     """Return a line of a log without its prefixes, cleaned; never raises, whatever the bytes are."""
     return state.peel(line, outer)
+
+
+def shape(text: str) -> Shape | None:
+    """Return the shape of a line of harmless ASCII, None when it has none that all lines like it share."""
+    return shape_of(text, _stands_alone, _KERNEL)
+
+
+def _stands_alone(text: str) -> bool:
+    return not (text.startswith(_TRACEBACK) or _CONTINUES.match(text) or _BOOT.match(text))

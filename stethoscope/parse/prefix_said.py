@@ -10,13 +10,12 @@ from stethoscope.parse.prefix_forms import DAEMONS, IDENT, ISO_STAMP, OWN_STAMP
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from stethoscope.parse.prefix import PeelState
 
 _SAME_CLOCK_S = 30.0
 _ZONE_STEP_S = 900.0
-_KEPT_SECONDS = 256
 
 
 class Outer(NamedTuple):
@@ -83,16 +82,8 @@ class Said:
         )
 
     def at(self) -> float | None:
-        """Return the wall seconds of the line.
-
-        Of several stamps the inner one is the program's own and the finer; the outer one is that of a collector and
-        knows its zone: they differ by whole quarters of an hour when they are of one moment.
-        """
-        if len(self.walls) < 2:
-            return self.walls[0] if self.walls else None
-        outer, inner = self.walls[0], self.walls[-1]
-        shift = round((inner - outer) / _ZONE_STEP_S) * _ZONE_STEP_S
-        return inner - shift if abs(inner - outer - shift) <= _SAME_CLOCK_S else outer
+        """Return the wall seconds of the line."""
+        return moment(self.walls) if self.walls else None
 
     def take_outer(self, outer: Outer) -> None:
         """Take what the envelope says."""
@@ -343,21 +334,23 @@ class Said:
         return True
 
 
+def moment(walls: Sequence[float]) -> float:
+    """Return the wall seconds of a line with these stamps.
+
+    Of several stamps the inner one is the program's own and the finer; the outer one is that of a collector and knows
+    its zone: they differ by whole quarters of an hour when they are of one moment.
+    """
+    if len(walls) < 2:
+        return walls[0]
+    outer, inner = walls[0], walls[-1]
+    shift = round((inner - outer) / _ZONE_STEP_S) * _ZONE_STEP_S
+    return inner - shift if abs(inner - outer - shift) <= _SAME_CLOCK_S else outer
+
+
 def _iso(calendar: Calendar, match: re.Match[str], name: str) -> float | None:
-    # Lines of one second follow each other.
-    second = match.string[match.start(name + "y") : match.end(name + "t")]
     zone = match[name + "z"]
-    known = calendar.seconds.get((second, zone))
-    if known is not None:
-        return known + fraction(match[name + "f"])
-    year, month, day = int(match[name + "y"]), int(match[name + "m"]), int(match[name + "d"])
-    wall = calendar.at(year, month, day, match[name + "t"], None, zone.strip() if zone else None)
-    if wall is None:
-        return None
-    if len(calendar.seconds) > _KEPT_SECONDS:
-        calendar.seconds.clear()
-    calendar.seconds[second, zone] = wall
-    return wall + fraction(match[name + "f"])
+    wall = calendar.second(match.string[match.start(name + "y") : match.end(name + "t")], zone)
+    return None if wall is None else wall + fraction(match[name + "f"])
 
 
 TAKE: dict[str, Callable[[Said, re.Match[str]], bool]] = {

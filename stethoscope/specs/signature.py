@@ -36,6 +36,10 @@ _HEX = frozenset({"busid", "src_dev", "dst_dev", "hash", "guid", "addr", "comm",
 """Groups that may look like whole numbers and are none."""
 _PADDED = frozenset({"rank", "local_rank", "peer_rank", "dev", "gpu"})
 """Groups that are whole numbers with zeros before them too: `rank 02`."""
+_ESCAPED = re.compile(r"\\[^0-9]")
+_GROUP_NAME = re.compile(r"\(\?P<\w+>")
+_CLASS = re.compile(r"\[[^\]]*\]")
+_QUANTITY = re.compile(r"\{\d*,?\d*\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +124,7 @@ class Signature:
 
     def fields(self, match: re.Match[str]) -> dict[str, str | int]:
         """Return the named groups of `match` that took part, whole numbers as such."""
-        found: dict[str, str | int] = {}
-        for name, value in match.groupdict().items():
-            if value is None:
-                continue
-            # Most values are words: that is seen at once.
-            if value.isdecimal() or value[:1] == "-":
-                found[name] = int(value) if _is_number(name, value) else value
-            else:
-                found[name] = value.strip()
-        return found
+        return {name: field_of(name, value) for name, value in match.groupdict().items() if value is not None}
 
     def variant(self, fields: Mapping[str, object]) -> Signature:
         """Return the signature as it is for these fields: the first variant that fits, else itself."""
@@ -181,6 +176,26 @@ def load_signatures(*directories: Path) -> Signatures:
         for anchor in signature.anchors:
             anchors.setdefault(anchor, []).append(signature)
     return Signatures(by_id, {anchor: tuple(found) for anchor, found in anchors.items()})
+
+
+def field_of(name: str, value: str) -> str | int:
+    """Return what the group `name` took as a field: a whole number as such."""
+    # Most values are words: that is seen at once.
+    if value.isdecimal() or value[:1] == "-":
+        return int(value) if _is_number(name, value) else value
+    return value.strip()
+
+
+def takes_any_digit(pattern: str) -> bool:
+    """Tell whether a pattern finds the same in all texts that differ in their digits alone; False where it is not sure.
+
+    It does when, beside its quantities and the names of its groups, no digit is in it but in the range of all.
+    """
+    if "(?P=" in pattern:
+        return False
+    plain = _GROUP_NAME.sub("(", _ESCAPED.sub("", pattern))
+    plain = _QUANTITY.sub("", _CLASS.sub(lambda match: match[0].replace("0-9", ""), plain))
+    return not any(character.isdecimal() for character in plain)
 
 
 @cache
