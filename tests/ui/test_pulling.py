@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, cast
 
+from stethoscope.ui.app import StethoscopeApp
 from stethoscope.ui.pulling import Pulling
+from tests.builders import fleet
+from tests.ui.consoles import StillSession
 
 if TYPE_CHECKING:
+    import pytest
+
     from stethoscope.model.fleet import FleetSnapshot
 
 
@@ -51,3 +57,23 @@ async def test_news_of_a_large_fleet_wait_a_second_at_most() -> None:
 
 async def test_a_small_fleet_is_pulled_at_each_look() -> None:
     assert await Console(1).looks(3) == ["pull"] * 3
+
+
+async def test_the_first_data_is_drawn_without_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stethoscope.ui.app.PULL_S", 3600.0)
+    session, opened = StillSession(fleet(3)), asyncio.Event()
+    session.heard = asyncio.Event()  # type: ignore[attr-defined]
+
+    async def open_session() -> StillSession:
+        opened.set()
+        return session
+
+    app = StethoscopeApp(open_session, "test")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened.wait()
+        await pilot.pause(0.1)
+        assert app.fleet_screen.grid is None
+        session.heard.set()  # type: ignore[attr-defined]
+        while app.fleet_screen.grid is None:
+            await pilot.pause(0.01)
+        assert app.fleet_screen.grid.lines
