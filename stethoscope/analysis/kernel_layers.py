@@ -69,9 +69,9 @@ def lowest(signs: Sequence[Sign]) -> Sign | None:
 
 
 def without_repeats(signs: Sequence[Sign]) -> list[Sign]:
-    """Return the events without those that only say that machine checks were logged, where a line of the memory
-    controller says near them which, and that memory repaired it."""
-    repaired = [sign for sign in signs if sign.event.signature == "edac.ce"]
+    """Return the events without those that only say that machine checks were logged, where a line near them says which,
+    and that it was repaired."""
+    repaired = [sign for sign in signs if sign.event.signature in ("edac.ce", "mce.corrected")]
     if not repaired:
         return list(signs)
     lost = {host_of(sign) for sign in signs if sign.event.signature in ("edac.ue", "mce.panic", "memory_failure")}

@@ -63,6 +63,8 @@ def _grepped(said: Said, match: re.Match[str]) -> bool:
 
 def _login(said: Said, match: re.Match[str]) -> bool:
     said.host, said.is_named = said.host or match["i_host"], True
+    # What a console prints is of one machine.
+    said.state.shell_host = said.host
     return True
 
 

@@ -280,6 +280,8 @@ def test_repaired_memory_errors_count_once_they_are_many() -> None:
     logged = "mce: [Hardware Error]: Machine check events logged"
     assert verdict(at(0, logged))[1:3] == ("P1", "cpu_or_memory_fault")
     assert verdict(at(0, logged), at(1, line))[1:3] == ("info", "healthy")
+    said = "[Hardware Error]: Corrected error, no action required."
+    assert verdict(at(0, logged), at(1, said))[1:3] == ("info", "healthy")
     assert verdict(at(0, logged), at(1, line), at(1, line.replace("CE", "UE")))[1:3] == ("P0", "cpu_or_memory_fault")
     assert verdict(*[at(n, line) for n in range(40)])[:3] == ("edac.ce", "P2", "cpu_or_memory_fault")
 

@@ -393,6 +393,12 @@ def test_host_of_a_headline_holds_for_what_stands_below(above: tuple[str, ...]) 
     assert peeled.origin.host == "gpu7"
 
 
+def test_all_that_a_console_prints_is_of_one_machine() -> None:
+    state = PeelState(newest=NEWEST)
+    for line in ("gpu7 login: [  1.000000] x", "[  2.000000] y"):
+        assert peel(line, state).origin.host == "gpu7"
+
+
 @pytest.mark.parametrize("above", [("-" * 15, "a table of sorts", "-" * 15), ("gpu7",), ("a | b | rc=0",)])
 def test_not_every_line_above_is_a_headline(above: tuple[str, ...]) -> None:
     state = PeelState(newest=NEWEST)
