@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from stethoscope.analysis.history import BYTES, EVERY_MANY_S, EVERY_S, MANY_NODES, History
+from stethoscope.analysis.history import BYTES, History, every_s
 from stethoscope.model.fleet import FleetSnapshot, Node, Table
 from stethoscope.model.frame import Link, LinkState
 from stethoscope.model.metric import Kind, Scope
@@ -85,12 +85,12 @@ def main() -> int:
     """Run and print; 1 when the history of a large fleet does not reach back far enough."""
     nodes = int(sys.argv[1]) if len(sys.argv) > 1 else 2_000
     random = np.random.default_rng(7)
-    every_s = EVERY_S if nodes <= MANY_NODES else EVERY_MANY_S
     snapshot = fleet(nodes, random)
     history = History(snapshot.catalogue)
+    step_s = every_s(nodes)
     takes, floors, sizes = [], [], []
     for number in range(100):
-        snapshot = trembled(snapshot, random, number * every_s)
+        snapshot = trembled(snapshot, random, number * step_s)
         began = time.perf_counter()
         for table in snapshot.tables.values():
             for column in table.values:
@@ -103,10 +103,10 @@ def main() -> int:
         if number > 0 and history.bytes > before:
             sizes.append(history.bytes - before)
     values = sum(table.values.size for table in snapshot.tables.values())
-    print(f"{nodes} nodes, {values:,} values, a sample every {every_s:g} s")
+    print(f"{nodes} nodes, {values:,} values, a sample every {step_s:g} s")
     print(f"  sample {statistics.median(takes):.1f} ms, worst {max(takes):.1f} ms")
     print(f"  copying alone {statistics.median(floors):.1f} ms")
-    print(f"  {statistics.median(takes) / every_s / 10:.2f} % of a core")
+    print(f"  {statistics.median(takes) / step_s / 10:.2f} % of a core")
     print(
         f"  {statistics.median(sizes) / 2**20:.2f} MiB a sample, {history.bytes / 2**20:.1f} of {BYTES / 2**20:.0f} MiB"
     )

@@ -25,14 +25,22 @@ if TYPE_CHECKING:
 
 Column = npt.NDArray[np.floating[Any]]
 
-EVERY_S, EVERY_MANY_S = 5.0, 10.0
-"""Seconds between two samples; more in a fleet of more than MANY_NODES nodes."""
 MANY_NODES = 256
+"""Above so many nodes, less is done for each than in a small fleet."""
+_EVERY_S = ((MANY_NODES, 5.0), (1024, 10.0))
+_EVERY_MOST_S = 15.0
+"""Seconds between two samples of fleets of up to so many nodes, and of larger ones."""
 MOST_S = 900.0
 """Nothing older is kept, however much room there is."""
-BYTES = 64 * 2**20
+BYTES = 48 * 2**20
+"""Room for five minutes of 2,000 nodes with eight GPUs and eight ports each."""
 _DUE_SHARE = 0.98
 """A sample may come so much before it is due: timers are never exact."""
+
+
+def every_s(nodes: int) -> float:
+    """Return the seconds between two samples of a fleet of so many nodes."""
+    return next((seconds for most, seconds in _EVERY_S if nodes <= most), _EVERY_MOST_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +85,7 @@ class History:
             passed_s = snapshot.mono - self._samples[-1].mono
             if passed_s < 0 or not self._is_same_fleet(snapshot):
                 self.clear()
-            elif passed_s < _DUE_SHARE * (EVERY_S if len(snapshot.nodes) <= MANY_NODES else EVERY_MANY_S):
+            elif passed_s < _DUE_SHARE * every_s(len(snapshot.nodes)):
                 return False
         self._follow_rows(snapshot)
         last = self._samples[-1].columns if self._samples else {}

@@ -30,6 +30,8 @@ MANY_FILES = 256
 CALM_AFTER_S = 10.0
 PAUSE_S = 0.05
 """... are looked at so often, and not as soon as something comes: nodes send a line every few seconds."""
+PATIENCE_S = 0.02
+"""So long they wait for the end of what is being done."""
 MOST_PASSED = 4
 """So often in a row only the calm ones are looked at while many of them have something."""
 READ_BYTES = 64 * 1024
@@ -112,7 +114,7 @@ def new_loop() -> asyncio.AbstractEventLoop:
             super().__init__()
             self._calm = select.epoll()
             self._calm_files: set[int] = set()
-            self._due = 0.0
+            self._due = self._looked = 0.0
             self._passed = 0
             self._since: dict[int, float] = {}
 
@@ -163,7 +165,10 @@ def new_loop() -> asyncio.AbstractEventLoop:
             now = monotonic()
             found: list[tuple[int, int]] = []
             if self._calm_files:
-                if now >= self._due:
+                # Without time to wait there is something to do, as what follows from a key: that comes first.
+                is_busy = timeout is not None and timeout <= 0 and now - self._looked < PATIENCE_S
+                if now >= self._due and not is_busy:
+                    self._looked = now
                     found = self._calm.poll(0, MOST)
                     if len(found) < MOST:
                         self._due = now + PAUSE_S

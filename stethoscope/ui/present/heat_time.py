@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from stethoscope.analysis.history import EVERY_MANY_S, EVERY_S, MANY_NODES, MOST_S
+from stethoscope.analysis.history import MOST_S, every_s
 from stethoscope.model.metric import Scope
 from stethoscope.ui.present.spans import HEAT_LEVELS, Level, width
 from stethoscope.ui.present.trend_row import shown_scale, worst
@@ -170,16 +170,16 @@ def picture_of(grid: FleetGrid, series: NodeSeries, cells: int, height: int, pin
 
 def _columns(series: NodeSeries, metric: Metric, nodes: int, room: int) -> tuple[float, int, Floats]:
     """Return the step of the columns, the number of the first one, and the values by column and node."""
-    every_s = EVERY_S if nodes <= MANY_NODES else EVERY_MANY_S
-    fits = [step for step in _STEPS_S if step >= every_s and MOST_S / step + 1 <= room]
+    least_s = every_s(nodes)
+    fits = [step for step in _STEPS_S if step >= least_s and MOST_S / step + 1 <= room]
     step_s = fits[0] if fits else _STEPS_S[-1]
     if not series.times.size:
         return step_s, 0, np.full((0, nodes), np.nan)
     at = np.floor(series.times / step_s).astype(np.int64)
     first = max(int(at[0]), int(at[-1]) - room + 1)
     columns = np.full((int(at[-1]) - first + 1, nodes), np.nan)
-    usual_s = float(np.median(np.diff(series.times))) if series.times.size > 1 else every_s
-    late_s = _LATE * max(usual_s, every_s)
+    usual_s = float(np.median(np.diff(series.times))) if series.times.size > 1 else least_s
+    late_s = _LATE * max(usual_s, least_s)
     before = -1
     for sample, place in enumerate((at - first).tolist()):
         if place < 0:
