@@ -166,3 +166,10 @@ def test_schedulers_and_other_frameworks(
     lines: list[str], wanted: tuple[str, str, list[tuple[int | None, str | None]]]
 ) -> None:
     assert answer(verdict_of(lines)) == wanted
+
+
+def test_the_loopback_interface_of_an_old_version_is_the_wrong_one() -> None:
+    lines = ["node-5:7:9 [0] NCCL INFO NET : Using interface lo:127.0.0.1<0>"]
+    lines += ["node-4:77:91 [0] NCCL INFO NET : Using interface eth0:10.1.2.3<0>"]
+    lines += ["node-4:77:91 [0] include/socket.h:362 NCCL WARN Call to connect timeout : Connection refused"]
+    assert answer(verdict_of(lines)) == ("wrong_interface", "P1", [(None, "node-5")])
