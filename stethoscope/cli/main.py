@@ -40,7 +40,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "journal": ("stethoscope.cli.journal", "Show what was run on which node."),
     "doctor": ("stethoscope.cli.doctor", "Look at this terminal, its keys and paths, and say what is in the way."),
     "completion": ("stethoscope.cli.completion", "Print what a shell needs to complete verbs and flags."),
-    "lint": ("stethoscope.cli.lint", "Check the data files: metrics, rules, scenarios."),
+    "lint": ("stethoscope.cli.lint", "Check the data files: metrics, rules, signatures, codes."),
 }
 """Verb -> (module that holds the command `command`, one line of help)."""
 

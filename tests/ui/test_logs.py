@@ -263,7 +263,7 @@ async def test_hostile_lines_cost_only_themselves(size: tuple[int, int], *, asci
 async def test_without_a_line_from_anybody_it_says_so() -> None:
     async with app_on(fleet(4, links={"gpu-001": LinkState.REFUSED})).run_test(size=(80, 24)) as pilot:
         app = await logs(pilot)
-        assert visible(app)[0] == " · No kernel said anything yet"
+        assert visible(app)[0] == " No kernel said anything yet"
         await pilot.press("enter", "N", "down", "up", "G", "g", "pagedown")
         assert isinstance(app.screen, LogsScreen)
 

@@ -214,7 +214,7 @@ def _incidents(log: OpenLog, places: Places, glyphs: Glyphs, cells: int, wall: f
     if not found:
         has_lines = log.decoded is not None and log.decoded.log.lines > 0
         said = "The kernel logs tell of nothing wrong" if has_lines else "No kernel said anything yet"
-        rows.append(LogRow((Span(f" {glyphs.dot} {said}", Tone.PLAIN),)))
+        rows.append(LogRow((Span(f" {said}", Tone.PLAIN),)))
     return rows
 
 
