@@ -6,13 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 from stethoscope.analysis.decode_lines import Hit, LineCounter, all_lines, is_in_parts, is_journal, windows
-from stethoscope.analysis.decode_shapes import Shapes
 from stethoscope.parse.prefix import LINE_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stethoscope.analysis.decode import Scanner
+    from stethoscope.analysis.decode_shapes import Shapes
     from stethoscope.model.logs import LogFile
     from stethoscope.parse.envelope import Inner, Unwrapper
     from stethoscope.parse.prefix import Peeled, PeelState
@@ -44,7 +44,7 @@ class FileScan:
         """How many bytes of `_rest` were looked at before: the end of a line that is too long to keep."""
         self.is_small = scanner.looks_at_all and file.size <= LOOK_AT_ALL
         self._unwrapper: Unwrapper | None = None
-        self._shapes = Shapes(scanner, self)
+        self._shapes: Shapes | None = None
         self._peeled_to = 0
         """How far into the present block the lines were peeled."""
 
@@ -77,7 +77,7 @@ class FileScan:
             self.file.lines += 1
         if self._unwrapper is not None:
             self._scan_inner(list(self._unwrapper.rest()))
-        self._rest, self._overlap = b"", 0
+        self._rest, self._overlap, self._shapes = b"", 0, None
         self.file.trouble = trouble or self.file.trouble
         self.note()
 
@@ -105,6 +105,10 @@ class FileScan:
                 self._line(line, look=True)
             self.file.lines += data.count(b"\n")
             return
+        if self._shapes is None:
+            from stethoscope.analysis.decode_shapes import Shapes
+
+            self._shapes = Shapes(scanner, self)
         counter = LineCounter(data, first)
         for line in scanner.lines(data, counter, self._overlap):
             self._line(line, look=False, above=data)
@@ -129,17 +133,17 @@ class FileScan:
 
     def _line(self, line: Hit, *, look: bool, above: bytes = b"") -> None:
         raw = line.raw
-        plan = None
-        if above:
-            plan = self._shapes.plan(raw, line.anchors)
-            if plan is not None and self._shapes.take(plan, raw, line.number):
+        shapes, plan = self._shapes, None
+        if shapes is not None and above:
+            plan = shapes.plan(raw, line.anchors)
+            if plan is not None and shapes.take(plan, raw, line.number):
                 self._peeled_to = line.start + len(raw)
                 return
         peeled = self.state.peel(raw)
         if above and (peeled.at is None or peeled.at_is_near) and peeled.uptime_s is None:
             peeled = self._with_above(line, above)
-        if plan is not None:
-            self._shapes.learn(plan, raw)
+        if shapes is not None and plan is not None:
+            shapes.learn(plan, raw)
         self._peeled_to = line.start + len(raw)
         self._found(line, peeled, look=look)
 

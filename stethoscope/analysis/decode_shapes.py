@@ -14,7 +14,8 @@ from stethoscope.analysis.decode_events import is_harmless, lead_of, names_place
 from stethoscope.analysis.decode_lines import is_typed
 from stethoscope.parse.prefix import Peeled, shape
 from stethoscope.parse.prefix_shape import parts
-from stethoscope.specs.signature import field_of, takes_any_digit
+from stethoscope.specs.any_digit import takes_any_digit
+from stethoscope.specs.signature import field_of
 
 if TYPE_CHECKING:
     import re

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from statistics import median
 from typing import TYPE_CHECKING
 
 from stethoscope.analysis.judge_case import DIRECT, INFERRED, SYMPTOM, Candidate, Note, culprits_of, make_culprit
@@ -148,6 +147,8 @@ def _drift(scene: Scene) -> list[Candidate]:
     ]
     if len(steps) < 8 or any(c.role == "cause" for c in scene.clues):
         return []
+    from statistics import median
+
     quarter = max(3, len(steps) // 4)
     early = median(s for _, s in steps[:quarter])
     late = median(s for _, s in steps[-quarter:])
@@ -180,7 +181,11 @@ def _data_share(scene: Scene) -> list[Candidate]:
         if data and total:
             shares.append((clue, float(data["value"].rstrip(".") or 0) / total))
     late = shares[len(shares) // 3 :]
-    if len(late) < 4 or median(share for _, share in late) < 0.4:
+    if len(late) < 4:
+        return []
+    from statistics import median
+
+    if median(share for _, share in late) < 0.4:
         return []
     share = median(share for _, share in late)
     note = Note(f"{share:.0%} of a step goes by in waiting for data", late[-1][0], f"{share:.0%}", "a few per cent")

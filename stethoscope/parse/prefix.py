@@ -27,11 +27,12 @@ from stethoscope.parse.prefix_forms import (
     WORD,
 )
 from stethoscope.parse.prefix_said import TAKE, Outer, Said, moment
-from stethoscope.parse.prefix_shape import Shape, Who, shape_of
 from stethoscope.text import clean
 
 if TYPE_CHECKING:
     from datetime import tzinfo
+
+    from stethoscope.parse.prefix_shape import Shape, Who
 
 LINE_LIMIT = 8192
 """Longest line, in characters, that is looked at; what is behind it is not read."""
@@ -171,6 +172,8 @@ class PeelState:
 
     def learn(self, raw: bytes, shape: Shape) -> None:
         """Remember what `peel` has just read in a line of a shape."""
+        from stethoscope.parse.prefix_shape import Who
+
         said = self._said
         if len(said.walls) != len(shape.stamps):
             return
@@ -312,6 +315,8 @@ def peel(line: str | bytes, state: PeelState, outer: Outer | None = None) -> Pee
 
 def shape(text: str) -> Shape | None:
     """Return the shape of a line of harmless ASCII, None when it has none that all lines like it share."""
+    from stethoscope.parse.prefix_shape import shape_of
+
     return shape_of(text, _stands_alone, _KERNEL)
 
 

@@ -36,10 +36,6 @@ _HEX = frozenset({"busid", "src_dev", "dst_dev", "hash", "guid", "addr", "comm",
 """Groups that may look like whole numbers and are none."""
 _PADDED = frozenset({"rank", "local_rank", "peer_rank", "dev", "gpu"})
 """Groups that are whole numbers with zeros before them too: `rank 02`."""
-_ESCAPED = re.compile(r"\\[^0-9]")
-_GROUP_NAME = re.compile(r"\(\?P<\w+>")
-_CLASS = re.compile(r"\[[^\]]*\]")
-_QUANTITY = re.compile(r"\{\d*,?\d*\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,18 +180,6 @@ def field_of(name: str, value: str) -> str | int:
     if value.isdecimal() or value[:1] == "-":
         return int(value) if _is_number(name, value) else value
     return value.strip()
-
-
-def takes_any_digit(pattern: str) -> bool:
-    """Tell whether a pattern finds the same in all texts that differ in their digits alone; False where it is not sure.
-
-    It does when, beside its quantities and the names of its groups, no digit is in it but in the range of all.
-    """
-    if "(?P=" in pattern:
-        return False
-    plain = _GROUP_NAME.sub("(", _ESCAPED.sub("", pattern))
-    plain = _QUANTITY.sub("", _CLASS.sub(lambda match: match[0].replace("0-9", ""), plain))
-    return not any(character.isdecimal() for character in plain)
 
 
 @cache

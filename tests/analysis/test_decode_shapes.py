@@ -15,7 +15,8 @@ from stethoscope.analysis.decode import Scanner
 from stethoscope.analysis.decode_shapes import Shapes
 from stethoscope.parse import prefix_forms
 from stethoscope.parse.prefix_shape import any_digit
-from stethoscope.specs.signature import load_signatures, takes_any_digit
+from stethoscope.specs.any_digit import takes_any_digit
+from stethoscope.specs.signature import load_signatures
 
 if TYPE_CHECKING:
     from stethoscope.model.logs import Log
