@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import asyncio
 
-_THRESHOLDS = (10_000, 40, 50)
+_THRESHOLDS = (5_000, 80, 50)
 """Collecting the youngest stops the loop for a microsecond per object: many short stops, so that keys do not wait."""
 _SETTLED_SHARE = 0.02
 """Share of nodes still connecting at which the wave of connections is over."""

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import sys
 import threading
-from time import monotonic
+from time import monotonic, sleep
 
 import pytest
 
@@ -209,3 +209,40 @@ def test_what_is_longer_than_one_read_comes_whole() -> None:
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         assert runner.run(main()) == sent
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only with epoll")
+@pytest.mark.usefixtures("calm")
+def test_what_follows_from_a_key_comes_before_calm_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop_module, "PATIENCE_S", 5.0)
+    pairs = [socket.socketpair() for _ in range(2 * MOST)]
+    said: list[str] = []
+
+    def read(ours: socket.socket) -> None:
+        ours.recv(10)
+        said.append("line")
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        for ours, theirs in pairs:
+            loop.add_reader(ours.fileno(), read, ours)
+            theirs.send(b"first")
+        await asyncio.sleep(2 * PAUSE_S)
+        assert len(said) == len(pairs)
+        said.clear()
+        sleep(PAUSE_S)
+        for _, theirs in pairs:
+            theirs.send(b"second")
+        for _ in range(8):
+            await asyncio.sleep(0)
+        said.append("drawn")
+        await asyncio.sleep(2 * PAUSE_S)
+        for ours, _ in pairs:
+            loop.remove_reader(ours.fileno())
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(main())
+    assert said == ["drawn", *["line"] * len(pairs)]
+    for pair in pairs:
+        for one in pair:
+            one.close()
