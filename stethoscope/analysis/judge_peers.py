@@ -166,9 +166,9 @@ def _no_answer(scene: Scene, clues: list[Clue]) -> Candidate:
     rows = any(c.signature == "tests.row" for c in scene.progress())
     notes = [Note("nobody acknowledged within the retries (status 12)", head)]
     if suspect:
-        notes.append(
-            Note(f"{len(votes[suspect])} ranks or hosts name {suspect} as their peer", head, str(len(votes[suspect])))
-        )
+        count = len(votes[suspect])
+        who = f"{count} ranks or hosts name" if count > 1 else "one rank names"
+        notes.append(Note(f"{who} {suspect} as the peer", head, str(count)))
     adapters = {c.text("hca") for c in clues}
     device = f"ib/{next(iter(adapters))}" if len(adapters) == 1 and "" not in adapters else None
     fresh = not started and bool(scene.find("nccl.init.start", "nccl.init.complete", "nccl.connected", "nccl.ib.using"))
