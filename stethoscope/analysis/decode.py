@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stethoscope.analysis.decode_codes import CODE_ANCHORS, find_code
-from stethoscope.analysis.decode_events import EventStore, in_order, is_harmless, place_of
+from stethoscope.analysis.decode_events import EventStore, in_order, is_harmless, once_each, place_of
 from stethoscope.analysis.decode_file import FileScan
 from stethoscope.analysis.decode_lines import Hit, LineCounter, all_lines, hit_lines, is_typed, pieces
 from stethoscope.model.logs import Event, Log, LogFile, Origin, Seen
@@ -116,9 +116,10 @@ class Scanner:
         for scan in self._files:
             scan.note()
         files = [scan.file for scan in self._files]
+        events = in_order(self.store.events)
         return Log(
             files=files,
-            events=in_order(self.store.events),
+            events=once_each(events) if len(files) > 1 else events,
             seen=list(self._seen.values()),
             bytes=sum(scan.taken for scan in self._files),
             lines=sum(file.lines for file in files),

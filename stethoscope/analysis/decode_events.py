@@ -207,3 +207,21 @@ def in_order(events: Sequence[Event]) -> list[Event]:
             previous = max(previous, last)
     keyed.sort(key=lambda entry: entry[:4])
     return [entry[4] for entry in keyed]
+
+
+def once_each(events: Sequence[Event]) -> list[Event]:
+    """Return the events without those that another file tells too: a log that was saved twice, or is there packed as
+    well, is no further evidence. Lines without any time may be different ones and stay."""
+    files: dict[tuple[object, ...], int] = {}
+    kept: list[Event] = []
+    for event in events:
+        if event.at is not None or event.uptime_s is not None:
+            who = event.origin
+            key = (
+                event.signature, event.at, event.uptime_s, event.last_at, event.count, event.text, event.pci,
+                who.host, who.rank, who.local_rank, who.task, who.pid, who.pod, who.boot,
+            )  # fmt: skip
+            if files.setdefault(key, event.file) != event.file:
+                continue
+        kept.append(event)
+    return kept

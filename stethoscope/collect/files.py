@@ -92,7 +92,8 @@ def _below(directory: str) -> list[str]:
         directories[:] = sorted((d for d in directories if not d.startswith(".")), key=natural)
         for file in in_turn(files):
             path = os.path.join(where, file)
-            if not file.startswith(".") and os.path.isfile(path):
+            # A link that leads nowhere is told as what cannot be read; pipes and sockets are not looked into unasked.
+            if not file.startswith(".") and (os.path.isfile(path) or not os.path.exists(path)):
                 found.append(path)
         if len(found) > _MOST_FILES:
             break
@@ -103,6 +104,8 @@ def _source(path: str) -> LogSource:
     try:
         status = os.stat(path)
     except OSError as error:
+        if os.path.islink(path):
+            return LogSource(path, path)
         raise DataError(f"{path}: {error.strerror}") from error
     regular = stat.S_ISREG(status.st_mode)
     return LogSource(path, path, status.st_size if regular else 0, status.st_mtime if regular else None)

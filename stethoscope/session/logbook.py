@@ -82,7 +82,8 @@ class LogBook:
         self._source: Any = source
         self._scheduler: Any = scheduler
         self._clock = clock
-        self.fleet = OpenLog("kernel logs of the fleet", "listening", of_fleet=True)
+        self._fleet_state = "listening" if hasattr(source, "run_script") else "as recorded"
+        self.fleet = OpenLog("kernel logs of the fleet", self._fleet_state, of_fleet=True)
         self.opened: list[OpenLog] = []
         """All others, the last one opened first."""
         self._fleet_scanner: Scanner | None = None
@@ -141,7 +142,7 @@ class LogBook:
     async def _read_fleet(self, events: Sequence[LogEvent]) -> None:
         try:
             self.fleet.decoded = await asyncio.to_thread(self._fed_fleet, events)
-            self.fleet.say("listening")
+            self.fleet.say(self._fleet_state)
         except Exception as error:  # noqa: BLE001  a defect met in one line must not end the console
             self.fleet.say("stopped", f"{type(error).__name__}: {clean(str(error), 200)}")
         self.fleet.version += 1

@@ -162,6 +162,19 @@ def test_files_are_put_into_the_order_of_time() -> None:
     assert [event.pci for event in scan(late, early, none).events] == ["0000:82:00", "0000:81:00", "0000:83:00"]
 
 
+def test_a_log_that_is_there_twice_counts_once() -> None:
+    xid = "2026-03-14T02:13:26 gpu-7 kernel: NVRM: Xid (PCI:0000:4f:00): 79, GPU has fallen off the bus.\n"
+    other = "2026-03-14T02:13:29 gpu-7 kernel: NVRM: Xid (PCI:0000:87:00): 79, GPU has fallen off the bus.\n"
+    log = scan(xid, xid + other, xid, names=["dmesg-gpu-7.log", "saved.log", "dmesg-gpu-7.log.gz"])
+    assert [(event.file, event.pci, event.count) for event in log.events] == [
+        (0, "0000:4f:00", 1),
+        (1, "0000:87:00", 1),
+    ]
+    # Another host says the same at the same moment: that is another event; and so may be a line without any time.
+    assert len(scan(xid, xid.replace("gpu-7", "gpu-8")).events) == 2
+    assert len(scan("NVRM: Xid (PCI:0000:4f:00): 79, x\n", "NVRM: Xid (PCI:0000:4f:00): 79, x\n").events) == 2
+
+
 def test_years_come_from_the_change_of_the_file() -> None:
     scanner = Scanner(LOGS, now=NOW)
     changed = datetime.fromisoformat("2024-01-02T00:00:00Z").timestamp()

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -162,6 +163,8 @@ def test_following(tmp_path: Path) -> None:
         text=True,
         cwd=ROOT,
         env=environment(tmp_path, PYTHONUNBUFFERED="1"),
+        # What runs in the background of a script is started with the signal ignored, and so would this be.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout is not None
     first = json.loads(process.stdout.readline())

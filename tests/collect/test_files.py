@@ -138,3 +138,12 @@ def test_broken_data_never_raise(data: bytes, kind: str, at: int, tmp_path: Path
     whole = PACKED[kind][:at] + data if kind else data
     (tmp_path / "fuzz").write_bytes(whole)
     read(tmp_path / "fuzz")
+
+
+def test_a_link_that_leads_nowhere_is_told(tmp_path: Path) -> None:
+    (tmp_path / "fine.log").write_text("x\n")
+    (tmp_path / "gone.log").symlink_to(tmp_path / "nowhere")
+    found = find_logs([str(tmp_path)])
+    assert [source.name for source in found] == [str(tmp_path / "fine.log"), str(tmp_path / "gone.log")]
+    reader = LogReader(found[1])
+    assert (list(reader.blocks()), reader.trouble) == ([], "No such file or directory")

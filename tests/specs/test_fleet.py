@@ -164,7 +164,7 @@ def test_no_intervals(text: str) -> None:
         parse_interval(text)
 
 
-def test_two_thousand_nodes_are_read_quickly(tmp_path: Path) -> None:
+def test_two_thousand_nodes_are_read_in_time_that_grows_with_them(tmp_path: Path) -> None:
     path = tmp_path / "fleet.yaml"
     groups = "".join(
         f'  rack-{rack:03}: {{nodes: "gpu-[{rack * 16 + 1:04}-{rack * 16 + 16:04}]", rack: rack-{rack:03}}}\n'
@@ -177,4 +177,4 @@ def test_two_thousand_nodes_are_read_quickly(tmp_path: Path) -> None:
     read_fleet(path)
     start = time.process_time()
     assert len(read_fleet(path).nodes) == 2000
-    assert time.process_time() - start < 0.3, "measured 0.05 s"
+    assert time.process_time() - start < 3, "it takes 0.05 s; looking at every node for every other takes a minute"

@@ -139,7 +139,8 @@ async def test_what_is_pasted_anywhere_on_the_screen_is_decoded() -> None:
         # Escape leaves the screen; the next time it shows the fleet, and the pasted text can be chosen.
         await pilot.press("escape", "L", "o")
         await until(pilot, lambda: isinstance(app.screen, FinderScreen))
-        assert [title for title, _, _ in app.screen.found][:2] == ["kernel logs of the fleet", "pasted text, 2 lines"]
+        found = [title for title, _, _ in app.screen.found]
+        assert found[:3] == ["kernel logs of the fleet", "paste text", "pasted text, 2 lines"]
 
 
 async def test_a_terminal_that_types_what_is_pasted() -> None:

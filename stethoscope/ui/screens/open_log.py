@@ -63,10 +63,11 @@ def ask_which(
             refused or "named by its path, and followed",
             lambda: ask_path(console, book, node, show),
         )
-    offer("fleet", "kernel logs of the fleet", "live, all nodes in one time line", lambda: show(book.fleet))
+    words = "as it was recorded" if console.replay is not None else "live, all nodes in one time line"
+    offer("fleet", "kernel logs of the fleet", words, lambda: show(book.fleet))
+    offer("paste", "paste text", "from another window", lambda: ask_paste(console, book, show))
     for number, log in enumerate(book.opened):
         offer(f"open {number}", log.title, log.trouble or log.state, partial(show, log))
-    offer("paste", "paste text", "from another window", lambda: ask_paste(console, book, show))
     offer("file", "a file here", "plain, gzip, zstd, xz; a directory; a pattern", lambda: ask_file(console, book, show))
     jobs = snapshot.jobs if snapshot is not None else ()
     for job in jobs:
