@@ -119,7 +119,7 @@ class Scanner:
         events = in_order(self.store.events)
         return Log(
             files=files,
-            events=once_each(events) if len(files) > 1 else events,
+            events=once_each(events, files) if len(files) > 1 else events,
             seen=list(self._seen.values()),
             bytes=sum(scan.taken for scan in self._files),
             lines=sum(file.lines for file in files),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stethoscope.model.finding import Severity
-    from stethoscope.model.logs import Origin, Role
+    from stethoscope.model.logs import LogFile, Origin, Role
     from stethoscope.parse.prefix import Peeled
     from stethoscope.specs.signature import Names, Signature
 
@@ -209,19 +209,20 @@ def in_order(events: Sequence[Event]) -> list[Event]:
     return [entry[4] for entry in keyed]
 
 
-def once_each(events: Sequence[Event]) -> list[Event]:
+def once_each(events: Sequence[Event], files: Sequence[LogFile]) -> list[Event]:
     """Return the events without those that another file tells too: a log that was saved twice, or is there packed as
-    well, is no further evidence. Lines without any time may be different ones and stay."""
-    files: dict[tuple[object, ...], int] = {}
-    kept: list[Event] = []
+    well, is no further evidence. The file whose name comes first keeps it. Lines without any time may be different
+    ones and stay."""
+    tellers: dict[tuple[object, ...], tuple[str, int]] = {}
+    keys: list[tuple[object, ...] | None] = []
     for event in events:
+        who, key = event.origin, None
         if event.at is not None or event.uptime_s is not None:
-            who = event.origin
             key = (
                 event.signature, event.at, event.uptime_s, event.last_at, event.count, event.text, event.pci,
                 who.host, who.rank, who.local_rank, who.task, who.pid, who.pod, who.boot,
             )  # fmt: skip
-            if files.setdefault(key, event.file) != event.file:
-                continue
-        kept.append(event)
-    return kept
+            teller = (files[event.file].name, event.file)
+            tellers[key] = min(tellers.get(key, teller), teller)
+        keys.append(key)
+    return [event for event, key in zip(events, keys, strict=True) if key is None or tellers[key][1] == event.file]
