@@ -198,7 +198,9 @@ def test_what_was_dumped_comes_back(document: Any) -> None:
     except DataError as error:
         # The writer leaves these unquoted, for it knows only its own reading.
         told = str(error)
-        assert "to some readers" in told or "control characters" in told or "compared with" in told
+        assert any(
+            words in told for words in ("to some readers", "control characters", "compared with", "a key is text")
+        )
     else:
         assert read == document
 
