@@ -326,7 +326,7 @@ def test_nothing_is_left(name: str, how: str, begin: Begin, fake: FakeSmi) -> No
     probe = begin(name, tick_s=5)
     probe.full()
     # Where one of before is still on its way out, it is started half a minute later.
-    assert wait_for(lambda: len(fake.calls) >= 2, 45)
+    assert wait_for(lambda: len(fake.calls) >= 2, 90)
     if how == "reader gone":
         assert probe.process.stdout is not None
         probe.close_input()
