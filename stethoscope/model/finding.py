@@ -67,6 +67,16 @@ class Finding:
     confidence: float = 1.0
     root_cause: str | None = None
     evidence: tuple[Fact, ...] = field(default=())
+    cause: str = ""
+    """What the places share: a place such as `leaf/leaf-01-3` or `job/4242`, or words such as `driver 550.90.07`."""
+    explained: int = 0
+    """How many other findings this one stands for."""
+    offers: tuple[str, ...] = ()
+    """What can be started from here: `triage`."""
+    message: str = ""
+    """What the rule's alert says, filled in."""
+    held: tuple[str, ...] = ()
+    """Calls that the rule asks for and that were not made."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON form of the contract."""
@@ -83,4 +93,9 @@ class Finding:
             "confidence": self.confidence,
             "root_cause": self.root_cause,
             "evidence": [fact.as_json() for fact in self.evidence],
+            "cause": self.cause or None,
+            "explained": self.explained,
+            "offers": list(self.offers),
+            "message": self.message or None,
+            "held": list(self.held),
         }

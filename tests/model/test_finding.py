@@ -23,4 +23,15 @@ def test_the_json_form() -> None:
             "fact": "Xid 79", "value": 1, "expected": "0", "where": "gpu-002/gpu/2", "at": "2026-03-14T02:14:07Z",
             "source": "kernel log",
         }],
+        "cause": None, "explained": 0, "offers": [], "message": None, "held": [],
     }  # fmt: skip
+
+
+def test_what_it_stands_for_is_told() -> None:
+    found = Finding(
+        "f1", "dead_leaf", Severity.P1, ("gpu-001",), "gpu-001", "2026-03-14T02:13:26Z", "lost", cause="leaf/leaf-1",
+        explained=3, offers=("triage",), message="Node gpu-001 lost", held=("POST http://pager.example/",),
+    )  # fmt: skip
+    said = found.as_json()
+    assert (said["cause"], said["explained"], said["offers"]) == ("leaf/leaf-1", 3, ["triage"])
+    assert (said["message"], said["held"]) == ("Node gpu-001 lost", ["POST http://pager.example/"])
