@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stethoscope.analysis.conditions import matches, threshold_of
+from stethoscope.analysis.leaves import matches
+from stethoscope.analysis.said import SAID, number, quantity
 from stethoscope.analysis.windows import TRUE
 from stethoscope.clock import iso
 from stethoscope.model.finding import Fact
 from stethoscope.model.metric import Kind, Metric, Missing, Reason, Scope
-from stethoscope.model.quantity import as_said
 from stethoscope.specs.condition import Absent, Against, Compare, Leaf, LinkIs, XidSeen, leaves
 from stethoscope.specs.rule import Rule, fill, first_metric, placeholders
 
@@ -24,28 +24,6 @@ XID_SHOWN_S = 3600.0
 """An Xid that is older than this is not quoted beside a finding that does not ask for one."""
 OLD_XID_SHOWN_S = 86_400.0
 """An Xid that a rule names is quoted up to this age, also where something else made the rule true."""
-_AT_MOST = {">": "at most", ">=": "below", "<": "at least", "<=": "above", "!=": "", "==": "not"}
-
-
-def quantity(metric: Metric, value: float, unit: str | None = None) -> str:
-    """Return a value with its unit, as people write it: `1410 MHz`, `41/s`, `Down`, `HW thermal, power brake`."""
-    if metric.bitmask:
-        names = [word for bit, word in metric.words if int(value) & bit]
-        unnamed = int(value) & ~sum(bit for bit, _ in metric.words)
-        return ", ".join([*names, *([hex(unnamed)] if unnamed else [])]) or "none"
-    word = dict(metric.words).get(int(value)) if metric.words and value == int(value) else None
-    if word is not None:
-        return word
-    unit = metric.shown_unit if unit is None else unit
-    value, unit = as_said(value, unit)
-    return f"{number(value)}{'' if unit.startswith('/') or not unit else ' '}{unit}"
-
-
-def number(value: float) -> str:
-    """Return a number with at most three digits that matter: 1410, 41.2, 0.033."""
-    if value == int(value) or abs(value) >= 100:
-        return f"{value:.0f}"
-    return f"{value:.1f}".removesuffix(".0") if abs(value) >= 10 else f"{value:.2g}"
 
 
 class Writer:
@@ -118,10 +96,11 @@ class Writer:
         """Return the row of `scope` that stands for `row` of the rule's scope."""
         return row if scope is self._rule.scope else self.node(row)
 
-    def _number(self, leaf: Compare | Against, row: int) -> float | None:
+    def _number(self, leaf: Leaf, row: int) -> float | None:
         _, values = self._evaluator.leaf(leaf, self._moment)
-        assert values is not None
-        value = float(values[self._own_row(self._moment.catalogue[leaf.metric].scope, row)])
+        if values is None:
+            return None
+        value = float(values[self._own_row(leaf.scope(self._moment.catalogue), row)])
         return None if np.isnan(value) else value
 
     def _shown(self, name: str, row: int) -> str | None:
@@ -151,10 +130,7 @@ class Writer:
 
     def _is_true(self, leaf: Leaf, row: int) -> bool:
         verdicts, _ = self._evaluator.leaf(leaf, self._moment)
-        scope = Scope.NODE if isinstance(leaf, LinkIs) else Scope.GPU
-        if isinstance(leaf, Compare | Against | Absent):
-            scope = self._moment.catalogue[leaf.metric].scope
-        return bool(verdicts[self._own_row(scope, row)] == TRUE)
+        return bool(verdicts[self._own_row(leaf.scope(self._moment.catalogue), row)] == TRUE)
 
     def _peers(self, row: int) -> str | None:
         against = next((leaf for leaf, _ in self._leaves() if isinstance(leaf, Against)), None)
@@ -224,28 +200,11 @@ class Writer:
             return Fact("link", value, "live", name, iso(link.since), "link")
         if isinstance(leaf, Absent):
             return self._made(leaf.metric, self._reason(leaf.metric, row), "a value", row)
-        value_or_none = self._number(leaf, row)
-        if isinstance(leaf, Against):
-            median = self._median(leaf.metric, leaf.of, row)
-            metric = self._moment.catalogue[leaf.metric]
-            expected = "" if median is None else f"peers {quantity(metric, median)}"
-            return self._made(leaf.metric, self._plain(metric, value_or_none), expected, row)
-        return self._compared(leaf, value_or_none, row)
-
-    def _compared(self, leaf: Compare, value: float | None, row: int) -> Fact:
-        metric = self._moment.catalogue[leaf.metric]
-        unit = metric.unit if leaf.aggregate == "delta" else None
-        limits = threshold_of(leaf, self._moment)
-        limit = limits if isinstance(limits, float) else float(limits[self._own_row(metric.scope, row)])
-        if np.isnan(limit):
-            expected = ""
-        elif leaf.operator == "has":
-            expected = f"not {quantity(metric, limit)}"
-        else:
-            expected = f"{_AT_MOST[leaf.operator]} {quantity(metric, limit, unit)}".strip()
-        over = f"{leaf.window_s:g} s" if leaf.window_s else "since the first reading"
-        name = leaf.metric if leaf.aggregate == "last" else f"{leaf.metric} {leaf.aggregate} {over}"
-        return self._made(name, self._plain(metric, value), expected, row)
+        if type(leaf) not in SAID:
+            return None
+        name, expected = SAID[type(leaf)](leaf, self._moment, self._own_row(leaf.scope(self._moment.catalogue), row))
+        metric = self._moment.catalogue[leaf.reads()[0]]
+        return self._made(name, self._plain(metric, self._number(leaf, row)), expected, row)
 
     def _plain(self, metric: Metric, value: float | None) -> float | str | None:
         """Return the value of a fact: a number, or the word of a state."""

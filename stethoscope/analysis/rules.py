@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stethoscope.analysis import service
-from stethoscope.analysis.conditions import SINGLE_LOOK_S, Evaluator, watched_s
+from stethoscope.analysis.conditions import Evaluator, watched_s
 from stethoscope.analysis.correlate import FOLD_ABOVE, UNFOLD_BELOW, units, visible
 from stethoscope.analysis.evidence import Writer
 from stethoscope.analysis.layout import Layout
+from stethoscope.analysis.leaves import SINGLE_LOOK_S
 from stethoscope.analysis.moment import Moment
 from stethoscope.analysis.windows import FALSE, TRUE, Flags, Verdicts, fitted
 from stethoscope.clock import iso

@@ -16,7 +16,8 @@ from stethoscope.errors import DataError, did_you_mean
 from stethoscope.model.finding import Severity
 from stethoscope.model.metric import Metric, Scope
 from stethoscope.paths import bundled, config_dir
-from stethoscope.specs.condition import Compare, Condition, ConditionReader, Held, leaves, scope_of
+from stethoscope.specs.condition import Compare, Condition, Held, leaves, scope_of
+from stethoscope.specs.condition_read import ConditionReader
 from stethoscope.specs.load import Loaded, SeveralDataError, Spec, convert, load
 
 if TYPE_CHECKING:

@@ -127,7 +127,7 @@ def test_what_must_last_is_held_between_parts() -> None:
 def test_the_window_of_a_rare_counter_has_slots_as_rare() -> None:
     fleet = started()
     judge = engine("[{metric: nvlink_crc_errors, operator: '>=', threshold: 100, aggregate: delta, window: 10m}]")
-    (ring,) = judge._evaluator._rings.values()
+    (ring,) = (memory.ring for memory in judge._evaluator._shared.values())
     assert (ring.slot_s, ring._slots) == (30.0, 22)
     found = []
     for number in range(60):

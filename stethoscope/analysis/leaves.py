@@ -1,0 +1,177 @@
+"""What each kind of leaf makes of a moment: verdicts on the rows of its scope, and the values they rest on."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stethoscope.analysis.samples import Samples
+from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Flags, Ring, Verdicts
+from stethoscope.model.metric import Kind, Reason, Scope
+from stethoscope.specs.condition import EXPECTED, OVERDUE, Absent, Against, Compare, LinkIs, XidSeen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stethoscope.analysis.conditions import Evaluator
+    from stethoscope.analysis.moment import Moment
+    from stethoscope.model.event import LogEvent
+    from stethoscope.model.fleet import Floats
+
+    Answer = tuple[Verdicts, Floats | None]
+    """Verdicts by row of the leaf's scope, and the values that they rest on, if there are any."""
+
+SINGLE_LOOK_S = 3.0
+"""With two frames 5 s apart, looked at once a second, nothing can be relied on to be seen for longer than this."""
+KERNEL_LOG_NOTE = "kernel_log"
+"""Key of a node's notes that says why its kernel log cannot be read."""
+
+SHORT_SLOTS = 6
+"""Within so many slots a rate over the window is told by the last two frames alone."""
+_OPERATORS: dict[str, Callable[[Any, Any], Flags]] = {
+    ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+_NO_ANSWER = (Reason.WAITING, Reason.UNREACHABLE)
+
+
+def compare_memory(leaf: Compare, evaluator: Evaluator) -> Samples | None:
+    """Return the samples that a comparison over a window needs; all comparisons of a metric share them."""
+    if not leaf.window_s or leaf.aggregate == "last":
+        return None
+    keep = {"min": "min", "max": "max", "avg": "last"}.get(leaf.aggregate, "total first")
+    metric = evaluator.catalogue[leaf.metric]
+    samples = evaluator.shared((leaf.metric, keep), lambda: Samples(metric, keep))
+    assert isinstance(samples, Samples)
+    samples.ring.need(leaf.window_s)
+    return samples
+
+
+def compare(leaf: Compare, moment: Moment, evaluator: Evaluator) -> Answer:
+    """Compare a metric with its threshold."""
+    if leaf.aggregate == "last":
+        values = moment.values(leaf.metric)
+        return compared(leaf.operator, values, threshold_of(leaf, moment)), values
+    if not leaf.window_s:
+        totals = moment.totals(leaf.metric)
+        return compared(leaf.operator, totals, threshold_of(leaf, moment)), totals
+    samples = evaluator.memory(leaf)
+    assert isinstance(samples, Samples)
+    ring = samples.ring
+    if leaf.aggregate in ("min", "max", "avg"):
+        values, ages = ring.over(leaf.window_s, moment.mono)
+        least_s = SINGLE_LOOK_S if evaluator.single_look else leaf.window_s
+        return _covered(leaf, values, ages, min(least_s, leaf.window_s) - ring.slot_s), values
+    return _change(leaf, ring, moment)
+
+
+def _change(leaf: Compare, ring: Ring, moment: Moment) -> Answer:
+    metric = moment.catalogue[leaf.metric]
+    then, ages = ring.oldest(leaf.window_s, moment.mono)
+    counter = metric.kind is Kind.COUNTER
+    change = ring.as_kept(moment.totals(leaf.metric) if counter else moment.values(leaf.metric)) - then
+    change[~(ages > 0)] = np.nan
+    scale = metric.rate_scale if counter else 1.0
+    if leaf.aggregate == "delta":
+        values = judged = change
+    else:
+        values = np.divide(change, ages, out=np.full(len(change), np.nan), where=ages > 0) * scale
+        # A burst at the edge of the window must not count for more than it would at its middle.
+        judged = change / leaf.window_s * scale if counter else values
+        if counter:
+            # A total is as old as the frame that brought it, which over a short time is much of that time: then the
+            # rate between two frames, by the node's own clock, is what people should read.
+            rates = moment.values(leaf.metric)
+            values = np.where((ages < SHORT_SLOTS * ring.slot_s) & (rates > 0), rates, values)
+    verdicts = _covered(leaf, judged, ages, leaf.window_s - ring.slot_s)
+    if counter and leaf.operator in (">", ">="):
+        # A counter only grows: what was counted in a part of the window is a lower bound for the whole.
+        verdicts[_OPERATORS[leaf.operator](judged, leaf.threshold)] = TRUE
+    return verdicts, values
+
+
+def threshold_of(leaf: Compare, moment: Moment) -> float | Floats:
+    """Return what `leaf` compares with: a number, or one for each row of its scope."""
+    if isinstance(leaf.threshold, float):
+        return leaf.threshold
+    nodes = moment.snapshot.nodes
+    if leaf.threshold == EXPECTED:
+        return np.array([np.nan if node.expected_gpus is None else node.expected_gpus for node in nodes])
+    if leaf.threshold == OVERDUE:
+        return np.array([5 * node.tick_s + 5 for node in nodes], dtype=np.float64)
+    return moment.values(leaf.threshold)
+
+
+def compared(operator_: str, values: Floats, threshold: float | Floats) -> Verdicts:
+    """Return the verdict of each row, unknown where the value or what it is compared with is NaN."""
+    unknown = np.isnan(values) | np.isnan(threshold)
+    if operator_ == "has":
+        bits = np.where(unknown, 0.0, values).astype(np.int64)
+        true = (bits & np.where(np.isnan(threshold), 0.0, threshold).astype(np.int64)) != 0
+    else:
+        true = _OPERATORS[operator_](values, threshold)
+    verdicts = np.where(true, np.int8(TRUE), np.int8(FALSE))
+    verdicts[unknown] = UNKNOWN
+    return verdicts
+
+
+def _covered(leaf: Compare, values: Floats, ages: Floats, least_s: float) -> Verdicts:
+    """Return the verdicts where samples reach back for `least_s`, the window give or take a slot, else unknown."""
+    assert isinstance(leaf.threshold, float)
+    verdicts = compared(leaf.operator, values, leaf.threshold)
+    verdicts[~(ages >= least_s)] = UNKNOWN
+    return verdicts
+
+
+def against(leaf: Against, moment: Moment, evaluator: Evaluator) -> Answer:
+    """Compare a metric with the median of its peers."""
+    values = moment.values(leaf.metric)
+    medians = moment.medians(leaf.metric, leaf.of)
+    if leaf.by == "ratio":
+        distance = np.divide(values, medians, out=np.full(len(values), np.nan), where=medians > 0)
+    else:
+        distance = values - medians
+    if leaf.below is not None:
+        return compared("<", distance, leaf.below), values
+    assert leaf.above is not None
+    return compared(">", distance, leaf.above), values
+
+
+def absent(leaf: Absent, moment: Moment, evaluator: Evaluator) -> Answer:
+    """Tell where a metric has no value for the reasons of the leaf."""
+    table, column = moment.table(leaf.metric)
+    if column is None:
+        return np.full(moment.rows(table.scope), np.int8(UNKNOWN)), None
+    reasons = table.reasons[column]
+    verdicts = np.where(np.isin(reasons, leaf.reasons), np.int8(TRUE), np.int8(FALSE))
+    unanswered = np.isin(reasons, [reason for reason in _NO_ANSWER if reason not in leaf.reasons])
+    verdicts[unanswered | ~moment.seen(leaf.metric)] = UNKNOWN
+    return verdicts, None
+
+
+def link(leaf: LinkIs, moment: Moment, evaluator: Evaluator) -> Answer:
+    """Tell which nodes' links are in the states of the leaf; one that is being made is not known."""
+
+    def verdict(state: Any) -> int:
+        if state in leaf.states:
+            return TRUE
+        return UNKNOWN if state.is_pending else FALSE
+
+    return np.array([verdict(node.link.state) for node in moment.snapshot.nodes], dtype=np.int8), None
+
+
+def xid(leaf: XidSeen, moment: Moment, evaluator: Evaluator) -> Answer:
+    """Tell which GPUs the kernel log names with an Xid of the leaf."""
+    readable = np.array([KERNEL_LOG_NOTE not in node.notes for node in moment.snapshot.nodes], dtype=bool)
+    known = readable & moment.fresh
+    verdicts = np.where(moment.spread(known, Scope.GPU), np.int8(FALSE), np.int8(UNKNOWN))
+    for row, events in moment.xids().items():
+        if any(matches(leaf, event, moment.wall) for event in events):
+            verdicts[row] = TRUE
+    return verdicts, None
+
+
+def matches(leaf: XidSeen, event: LogEvent, wall: float) -> bool:
+    """Tell whether the Xid of `event` is one that `leaf` asks for."""
+    return (not leaf.codes or event.xid in leaf.codes) and event.at >= wall - leaf.window_s

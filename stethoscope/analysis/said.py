@@ -1,0 +1,67 @@
+"""How facts are said: the name of what was looked at, and what was expected instead of what was found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stethoscope.analysis.leaves import threshold_of
+from stethoscope.model.quantity import as_said
+from stethoscope.specs.condition import Against, Compare, Leaf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stethoscope.analysis.moment import Moment
+    from stethoscope.model.metric import Metric
+
+_AT_MOST = {">": "at most", ">=": "below", "<": "at least", "<=": "above", "!=": "", "==": "not"}
+
+
+def quantity(metric: Metric, value: float, unit: str | None = None) -> str:
+    """Return a value with its unit, as people write it: `1410 MHz`, `41/s`, `Down`, `HW thermal, power brake`."""
+    if metric.bitmask:
+        names = [word for bit, word in metric.words if int(value) & bit]
+        unnamed = int(value) & ~sum(bit for bit, _ in metric.words)
+        return ", ".join([*names, *([hex(unnamed)] if unnamed else [])]) or "none"
+    word = dict(metric.words).get(int(value)) if metric.words and value == int(value) else None
+    if word is not None:
+        return word
+    unit = metric.shown_unit if unit is None else unit
+    value, unit = as_said(value, unit)
+    return f"{number(value)}{'' if unit.startswith('/') or not unit else ' '}{unit}"
+
+
+def number(value: float) -> str:
+    """Return a number with at most three digits that matter: 1410, 41.2, 0.033."""
+    if value == int(value) or abs(value) >= 100:
+        return f"{value:.0f}"
+    return f"{value:.1f}".removesuffix(".0") if abs(value) >= 10 else f"{value:.2g}"
+
+
+def said_compare(leaf: Compare, moment: Moment, row: int) -> tuple[str, str]:
+    """Return the metric with its aggregate, and the bound that was crossed."""
+    metric = moment.catalogue[leaf.metric]
+    unit = metric.unit if leaf.aggregate == "delta" else None
+    limits = threshold_of(leaf, moment)
+    limit = limits if isinstance(limits, float) else float(limits[row])
+    if np.isnan(limit):
+        expected = ""
+    elif leaf.operator == "has":
+        expected = f"not {quantity(metric, limit)}"
+    else:
+        expected = f"{_AT_MOST[leaf.operator]} {quantity(metric, limit, unit)}".strip()
+    over = f"{leaf.window_s:g} s" if leaf.window_s else "since the first reading"
+    return (leaf.metric if leaf.aggregate == "last" else f"{leaf.metric} {leaf.aggregate} {over}"), expected
+
+
+def said_against(leaf: Against, moment: Moment, row: int) -> tuple[str, str]:
+    """Return the metric, and what its peers have."""
+    median = float(moment.medians(leaf.metric, leaf.of)[row])
+    return leaf.metric, "" if np.isnan(median) else f"peers {quantity(moment.catalogue[leaf.metric], median)}"
+
+
+SAID: dict[type[Leaf], Callable[[Any, Moment, int], tuple[str, str]]] = {Compare: said_compare, Against: said_against}
+"""For each kind of leaf that has values: the name of its fact (a metric's id, then words) and what was expected, at a
+row of the leaf's own scope."""

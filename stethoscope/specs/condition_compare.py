@@ -1,0 +1,72 @@
+"""Reads a comparison: `{metric: gpu_temp, operator: ">", threshold: 90, window: 30s}`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from stethoscope.model.metric import Kind, Metric
+from stethoscope.specs.condition import AGGREGATES, EXPECTED, OPERATORS, OVERDUE, Compare, Condition, Held
+from stethoscope.specs.duration import duration_s
+
+if TYPE_CHECKING:
+    from stethoscope.specs.condition_read import ConditionReader, Path
+
+LATER = ("slope", "stddev")
+_PER = re.compile(r"(\d+(?:\.\d+)?)\s*/\s*(s|m|h|d)")
+_KEYS = ("metric", "operator", "threshold", "window", "aggregate", "for", "missing", "peers", "link", "xid")
+
+
+def read_compare(reader: ConditionReader, data: dict[Any, Any], path: Path) -> Condition:
+    """Return the comparison that `data`, at `path`, describes."""
+    reader.only(data, _KEYS, path)
+    metric = reader.metric(data, path)
+    operator = reader.word(data.get("operator"), OPERATORS, "operator", (*path, "operator"))
+    if operator == "has" and not metric.bitmask:
+        raise reader.error(f'"has" is for bit masks, and {metric.id} is a number', (*path, "operator"))
+    aggregate = data.get("aggregate")
+    if aggregate in LATER:
+        raise reader.error(f"the aggregate {aggregate} is not supported yet", (*path, "aggregate"))
+    aggregate = reader.word(aggregate or "every", AGGREGATES, "aggregate", (*path, "aggregate"))
+    window_s = _window(reader, data, metric, aggregate, path)
+    per_second = aggregate == "rate" or (metric.kind is Kind.COUNTER and aggregate != "delta")
+    if "threshold" not in data:
+        raise reader.error('the key "threshold" is missing', path)
+    threshold = _threshold(reader, data["threshold"], metric, per_second, (*path, "threshold"))
+    if aggregate in ("every", "last"):
+        compare = Compare(metric.id, operator, threshold)
+        return Held(compare, window_s) if aggregate == "every" and window_s else compare
+    if isinstance(threshold, str):
+        raise reader.error(f"{aggregate} is compared with a number", (*path, "threshold"))
+    return Compare(metric.id, operator, threshold, aggregate, window_s)
+
+
+def _window(reader: ConditionReader, data: dict[Any, Any], metric: Metric, aggregate: str, path: Path) -> float:
+    since_first = aggregate == "delta" and metric.kind is Kind.COUNTER
+    if "window" not in data and aggregate not in ("every", "last") and not since_first:
+        raise reader.error(f'{aggregate} needs a "window"', path)
+    return reader.window(data, metric, path, least_samples=0 if aggregate == "last" else 3)
+
+
+def _threshold(reader: ConditionReader, value: Any, metric: Metric, per_second: bool, path: Path) -> float | str:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(value, dict):
+        reader.only(value, ("metric",), path)
+        other = reader.metric(value, path)
+        if other.scope is not metric.scope:
+            raise reader.error(f"{other.id} is a metric of a {other.scope}, not of a {metric.scope}", path)
+        return other.id
+    if isinstance(value, str):
+        per = _PER.fullmatch(value.strip())
+        if per and per_second:
+            return float(per[1]) / duration_s(f"1{per[2]}")
+        if value in ("warn", "critical"):
+            level: float | None = getattr(metric, value)
+            if level is None:
+                raise reader.error(f"{metric.id} has no {value} level", path)
+            return level
+        if (metric.id, value) in (("gpu_count", EXPECTED), ("node_data_age", OVERDUE)):
+            return value
+    what = 'a number, a rate such as "120/h", warn, critical, or {metric: ...}'
+    raise reader.error(f"threshold is {what}", path)
