@@ -4,6 +4,8 @@ every Unix)."""
 from __future__ import annotations
 
 import os
+import re
+import zlib
 from pathlib import Path
 
 _NAME = "stethoscope"
@@ -35,6 +37,13 @@ def state_dir() -> Path:
 def cache_dir() -> Path:
     """Return the directory of what can be computed again."""
     return _xdg("XDG_CACHE_HOME", ".cache")
+
+
+def of_fleet(kind: str, fleet: str, suffix: str) -> Path:
+    """Return where what is remembered of one fleet is kept in the state directory: `kind/NAME-HASH.suffix`."""
+    readable = re.sub(r"[^A-Za-z0-9._-]+", "_", fleet)[:60].lstrip(".")
+    # The name alone would be the same for `a/b` and `a_b`.
+    return state_dir() / kind / f"{readable}-{zlib.crc32(fleet.encode('utf-8', 'surrogatepass')):08x}.{suffix}"
 
 
 def is_there(path: Path) -> bool:

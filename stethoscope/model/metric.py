@@ -140,6 +140,8 @@ class Metric:
     """Names of the values of a state metric: (4, "Active")."""
     bitmask: bool = False
     """`words` name bits instead of values."""
+    kept: bool = False
+    """Its changes are remembered for weeks (analysis.past)."""
     fleet: bool = True
     """Can be chosen as the one metric of the fleet screen."""
 

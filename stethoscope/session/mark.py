@@ -6,9 +6,7 @@ One file for each fleet in the state directory, `marks/NAME-HASH.mark`: MessageP
 from __future__ import annotations
 
 import asyncio
-import re
 import threading
-import zlib
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,7 +16,7 @@ import zstandard
 from stethoscope.errors import DataError
 from stethoscope.model.mark import Mark, MarkedNode, MarkedTotals, MarkedValues
 from stethoscope.model.metric import Scope  # noqa: TC001  msgspec reads it from the annotations
-from stethoscope.paths import state_dir, write_private
+from stethoscope.paths import of_fleet, write_private
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,10 +66,8 @@ class MarkFile:
     def __init__(self, fleet: str, directory: Path | None = None) -> None:
         """Keep the mark of the fleet of that name in `directory`, or in the user's state directory."""
         self._fleet = fleet
-        readable = re.sub(r"[^A-Za-z0-9._-]+", "_", fleet)[:60].lstrip(".")
-        # The name alone would be the same for `a/b` and `a_b`.
-        name = f"{readable}-{zlib.crc32(fleet.encode('utf-8', 'surrogatepass')):08x}.mark"
-        self.path = (directory or state_dir() / "marks") / name
+        path = of_fleet("marks", fleet, "mark")
+        self.path = path if directory is None else directory / path.name
 
     def read(self) -> Mark | None:
         """Return the mark, None when there is none; DataError when the file is not one."""

@@ -49,6 +49,7 @@ class MetricSpec(Spec, frozen=True):
     critical_total: int | None = None
     words: dict[int, str] = msgspec.field(default_factory=dict)
     bitmask: bool = False
+    kept: bool = False
     fleet: bool = True
 
 
@@ -116,6 +117,7 @@ def _metric(spec: MetricSpec) -> Metric:
         critical_total=spec.critical_total,
         words=tuple(spec.words.items()),
         bitmask=spec.bitmask,
+        kept=spec.kept,
         fleet=spec.fleet,
     )
 

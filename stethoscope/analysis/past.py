@@ -1,0 +1,311 @@
+"""What slow counters counted over hours and weeks: a log of changes, for most devices never change.
+
+Memory follows the changes, not the time: a device that stands still costs the number it stands at. Changes are kept by
+slots of ten minutes for three days, and by days beyond.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from stethoscope.model.metric import Kind, Reason, Scope
+from stethoscope.model.past import DAY_S, FINE_S, KEEP_S, SLOT_S, Change, Standing
+from stethoscope.model.rows import identities
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from stethoscope.analysis.layout import Layout
+    from stethoscope.model.fleet import FleetSnapshot, Floats, Node, Table
+    from stethoscope.model.metric import Metric
+
+TAKE_S = 60.0
+"""How often totals are looked at."""
+
+Devices = npt.NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class _Log:
+    """The changes of one metric, the oldest first; places of devices in the arrays of the scope."""
+
+    last: Floats = field(default_factory=lambda: np.empty(0))
+    slots: list[tuple[float, Devices, Floats]] = field(default_factory=list)
+    sums: dict[float, Floats] = field(default_factory=dict)
+    """Amounts over each window that was asked for, until something is taken."""
+
+
+@dataclass(slots=True)
+class _Scope:
+    """The devices of one scope."""
+
+    places: dict[str, tuple[tuple[str, ...], Devices]] = field(default_factory=dict)
+    """Of each node, its devices and their places."""
+    first: Floats = field(default_factory=lambda: np.empty(0))
+    """Wall seconds of the first look at each place."""
+    rows: Devices = field(default_factory=lambda: np.empty(0, np.int64))
+    """Place of the device that each row of the table stands for, -1 for none."""
+
+
+class Past:
+    """Remembers the changes of the metrics that are `kept`; the time is that of the snapshots."""
+
+    def __init__(self, catalogue: Mapping[str, Metric]) -> None:
+        """Remember nothing yet."""
+        self._catalogue = {metric.id: metric for metric in catalogue.values() if metric.kept}
+        self._scopes = {metric.scope: _Scope() for metric in self._catalogue.values()}
+        self._logs = {id_: _Log() for id_ in self._catalogue}
+        self._layout: Layout | None = None
+        self._wall: float | None = None
+        self._seen: dict[str, float] = {}
+        """Wall seconds of the last look at each node."""
+        self._unsaved: list[tuple[str, float, Devices, Floats]] = []
+        self._unsaved_nodes: dict[tuple[Scope, str], None] = {}
+        self.version = 0
+        """Another one whenever something was taken."""
+
+    def keeps(self, metric: str) -> bool:
+        """Tell whether changes of `metric` are remembered."""
+        return metric in self._catalogue
+
+    def put(self, standings: Iterable[Standing], changes: Iterable[Change], seen: Mapping[str, float]) -> None:
+        """Take what was kept of an earlier run, before the first snapshot; `seen` is when each node was looked at."""
+        self._seen.update(seen)
+        for standing in standings:
+            if standing.scope not in self._scopes:
+                continue
+            places = self._places(standing.scope, standing.node, standing.devices)
+            self._scopes[standing.scope].first[places] = standing.first
+            for id_, last in standing.last.items():
+                if id_ in self._logs and self._catalogue[id_].scope is standing.scope:
+                    self._logs[id_].last[places] = last
+        by_slot: dict[tuple[str, float], list[tuple[int, float]]] = {}
+        for change in changes:
+            metric = self._catalogue.get(change.metric)
+            if metric is None:
+                continue
+            place = self._places(metric.scope, change.node, (change.device,), alone=False)[0]
+            by_slot.setdefault((change.metric, change.slot), []).append((int(place), change.amount))
+        for (id_, slot), booked in sorted(by_slot.items()):
+            devices = np.array([place for place, _ in booked], np.int64)
+            self._logs[id_].slots.append((slot, devices, np.array([amount for _, amount in booked])))
+        self.version += 1
+
+    def take(self, snapshot: FleetSnapshot, layout: Layout, *, at_once: bool = False) -> None:
+        """Look at the totals of `snapshot`, a minute after the last look, or `at_once`."""
+        wall = snapshot.wall
+        # A clock that was set back for good must not end the remembering.
+        if self._wall is not None and not at_once and 0 <= wall - self._wall < TAKE_S:
+            return
+        self._wall = wall
+        if layout is not self._layout:
+            self._fit(snapshot, layout)
+        nodes = snapshot.nodes
+        # What was counted while nobody looked may all be as old as the last look.
+        looked = np.array([self._seen.get(node.name, wall) for node in nodes])
+        booked = np.where(wall - looked > 2 * SLOT_S, looked, wall)
+        for id_, metric in self._catalogue.items():
+            self._take(metric, self._logs[id_], snapshot, booked)
+        fresh = [node.frames > 0 and not node.is_stale(snapshot.mono) for node in nodes]
+        self._seen.update((node.name, wall) for node, is_fresh in zip(nodes, fresh, strict=True) if is_fresh)
+        for scope in self._scopes.values():
+            places = scope.rows[scope.rows >= 0]
+            scope.first[places] = np.where(np.isnan(scope.first[places]), wall, scope.first[places])
+        self.version += 1
+
+    def change(self, metric: str, window_s: float, wall: float) -> tuple[Floats, Floats, Floats]:
+        """Return for each row of the metric's scope what it changed by within the last `window_s` seconds (at least so
+        much: what came while nobody looked is booked at the start of that time), where it stands, and for how many
+        seconds the device has been watched; NaN where nothing is known."""
+        log, scope = self._logs[metric], self._scopes[self._catalogue[metric].scope]
+        if window_s not in log.sums:
+            total = np.zeros(len(log.last))
+            for slot, devices, amounts in reversed(log.slots):
+                if slot <= wall - window_s - SLOT_S:
+                    break
+                np.add.at(total, devices, amounts)
+            log.sums[window_s] = total
+        known = scope.rows >= 0
+        changed, last, ages = (np.full(len(scope.rows), np.nan) for _ in range(3))
+        places = scope.rows[known]
+        last[known] = log.last[places]
+        ages[known] = wall - scope.first[places]
+        changed[known] = np.where(np.isnan(log.last[places]), np.nan, log.sums[window_s][places])
+        return changed, last, ages
+
+    def take_unsaved(self) -> tuple[list[Standing], list[Change], dict[str, float]]:
+        """Return what was not kept yet, once, in the form that `put` takes."""
+        names = {kind: self._names(kind) for kind in {self._catalogue[id_].scope for id_, *_ in self._unsaved}}
+        changes = [
+            Change(id_, *names[self._catalogue[id_].scope][int(place)], slot, float(amount))
+            for id_, slot, devices, amounts in self._unsaved
+            for place, amount in zip(devices, amounts, strict=True)
+        ]
+        standings = []
+        for kind, node in self._unsaved_nodes:
+            scope = self._scopes[kind]
+            devices, places = scope.places[node]
+            last = {
+                id_: self._logs[id_].last[places].copy()
+                for id_, metric in self._catalogue.items()
+                if metric.scope is kind
+            }
+            standings.append(Standing(node, kind, devices, scope.first[places].copy(), last))
+        self._unsaved, self._unsaved_nodes = [], {}
+        return standings, changes, dict(self._seen)
+
+    def put_back(self, standings: Iterable[Standing], changes: Iterable[Change], seen: Mapping[str, float]) -> None:
+        """Take again what `take_unsaved` gave, because it could not be kept."""
+        for standing in standings:
+            self._unsaved_nodes[standing.scope, standing.node] = None
+        again = []
+        for change in changes:
+            places = self._places(self._catalogue[change.metric].scope, change.node, (change.device,), alone=False)
+            again.append((change.metric, change.slot, places, np.array([change.amount])))
+        self._unsaved = again + self._unsaved
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory of all that is remembered."""
+        logs = sum(
+            log.last.nbytes + sum(devices.nbytes + amounts.nbytes for _, devices, amounts in log.slots)
+            for log in self._logs.values()
+        )
+        return logs + sum(scope.first.nbytes + scope.rows.nbytes for scope in self._scopes.values())
+
+    def _names(self, kind: Scope) -> dict[int, tuple[str, str]]:
+        return {
+            int(place): (node, device)
+            for node, (devices, places) in self._scopes[kind].places.items()
+            for device, place in zip(devices, places, strict=True)
+        }
+
+    def _places(self, kind: Scope, node: str, devices: tuple[str, ...], *, alone: bool = True) -> Devices:
+        """Return the places of the devices of a node, new ones for those that are not known; with `alone` the node has
+        no others any more."""
+        scope = self._scopes[kind]
+        known_devices, known = scope.places.get(node, ((), np.empty(0, np.int64)))
+        if known_devices == devices:
+            return known
+        by_name = dict(zip(known_devices, known.tolist(), strict=True))
+        size = len(scope.first)
+        for device in devices:
+            if device not in by_name:
+                by_name[device] = size
+                size += 1
+        self._grow(kind, size)
+        places = np.array([by_name[device] for device in devices], np.int64)
+        if alone:
+            scope.places[node] = devices, places
+        else:
+            scope.places[node] = tuple(by_name), np.array(list(by_name.values()), np.int64)
+        return places
+
+    def _grow(self, kind: Scope, size: int) -> None:
+        scope = self._scopes[kind]
+        more = size - len(scope.first)
+        if more <= 0:
+            return
+        fresh = np.full(more, np.nan)
+        scope.first = np.concatenate((scope.first, fresh))
+        for id_, metric in self._catalogue.items():
+            if metric.scope is kind:
+                self._logs[id_].last = np.concatenate((self._logs[id_].last, fresh))
+                self._logs[id_].sums.clear()
+
+    def _fit(self, snapshot: FleetSnapshot, layout: Layout) -> None:
+        for kind, scope in self._scopes.items():
+            wanted = [(node, identities(node, kind)) for node in snapshot.nodes if _has_rows(snapshot, node, kind)]
+            scope.rows = np.full(len(layout.owner[kind]), -1, np.int64)
+            for node, devices in wanted:
+                rows = snapshot.rows(node, kind)
+                scope.rows[rows.start : rows.stop] = self._places(kind, node.name, devices)
+                self._unsaved_nodes[kind, node.name] = None
+        self._layout = layout
+
+    def _take(self, metric: Metric, log: _Log, snapshot: FleetSnapshot, booked: Floats) -> None:
+        scope = self._scopes[metric.scope]
+        values = _standing(metric, snapshot.tables[metric.scope])
+        rows = np.flatnonzero((scope.rows >= 0) & ~np.isnan(values))
+        places, now = scope.rows[rows], values[rows]
+        before = log.last[places]
+        moved = np.flatnonzero(~np.isnan(before) & (before != now))
+        log.sums.clear()
+        if len(moved):
+            assert self._layout is not None
+            owners = self._layout.owner[metric.scope][rows[moved]]
+            amounts = _moved(metric, before[moved], now[moved])
+            slots = np.floor(booked[owners] / SLOT_S) * SLOT_S
+            for slot in np.unique(slots):
+                here = slots == slot
+                self._book(metric.id, log, float(slot), places[moved][here], amounts[here])
+            for node in np.unique(owners).tolist():
+                self._unsaved_nodes[metric.scope, snapshot.nodes[node].name] = None
+        log.last[places] = now
+        _age(log, snapshot.wall)
+
+    def _book(self, id_: str, log: _Log, slot: float, devices: Devices, amounts: Floats) -> None:
+        self._unsaved.append((id_, slot, devices, amounts))
+        at = next((at for at in range(len(log.slots) - 1, -1, -1) if log.slots[at][0] <= slot), -1)
+        if at >= 0 and log.slots[at][0] == slot:
+            log.slots[at] = slot, *_summed([log.slots[at][1], devices], [log.slots[at][2], amounts])
+        else:
+            log.slots.insert(at + 1, (slot, devices, amounts))
+
+
+def _age(log: _Log, wall: float) -> None:
+    """Merge what is old by days, and forget what is very old."""
+    old = [entry for entry in log.slots if entry[0] < wall - FINE_S]
+    if not old or (old[0][0] >= wall - KEEP_S and all(entry[0] % DAY_S == 0 for entry in old)):
+        return
+    by_day: dict[float, list[tuple[Devices, Floats]]] = {}
+    for slot, devices, amounts in old:
+        if slot >= wall - KEEP_S:
+            by_day.setdefault(slot // DAY_S * DAY_S, []).append((devices, amounts))
+    merged = [
+        (day, *_summed([devices for devices, _ in parts], [amounts for _, amounts in parts]))
+        for day, parts in by_day.items()
+    ]
+    log.slots = merged + log.slots[len(old) :]
+
+
+def _standing(metric: Metric, table: Table) -> Floats:
+    """Return where each row of `metric` stands, NaN where that is not known or says nothing: a pinned total."""
+    if metric.kind is not Kind.COUNTER:
+        column = table.index.get(metric.id)
+        if column is None:
+            return np.full(table.values.shape[1], np.nan)
+        return np.where(table.reasons[column] == Reason.PRESENT, table.values[column], np.nan)
+    counter = table.counter_index.get(metric.id)
+    if counter is None:
+        return np.full(table.values.shape[1], np.nan)
+    totals = table.totals[counter].astype(np.float64)
+    return np.where(table.total_reasons[counter] == Reason.PRESENT, totals, np.nan)
+
+
+def _moved(metric: Metric, before: Floats, now: Floats) -> Floats:
+    """Return what was counted between two totals, or how far a gauge moved."""
+    if metric.kind is not Kind.COUNTER:
+        return now - before
+    fell = now < before
+    counted = np.where(fell, now, now - before)
+    if metric.bits is not None:
+        full = 2.0**metric.bits
+        wrapped = fell & (before > full * 15 / 16) & (now < full / 16)
+        counted = np.where(wrapped, now + full - before, counted)
+    return counted
+
+
+def _summed(devices: Sequence[Devices], amounts: Sequence[Floats]) -> tuple[Devices, Floats]:
+    """Return each device once, with the sum of its amounts."""
+    unique, place = np.unique(np.concatenate(devices), return_inverse=True)
+    sums: Floats = np.bincount(place, np.concatenate(amounts), len(unique)).astype(np.float64)
+    return unique, sums
+
+
+def _has_rows(snapshot: FleetSnapshot, node: Node, kind: Scope) -> bool:
+    return node.frames > 0 and len(snapshot.rows(node, kind)) > 0
