@@ -8,9 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from stethoscope.errors import DataError, did_you_mean
 from stethoscope.model.finding import Severity
@@ -18,16 +16,20 @@ from stethoscope.model.metric import Metric, Scope
 from stethoscope.paths import bundled, config_dir
 from stethoscope.specs.condition import Compare, Condition, Held, leaves, scope_of
 from stethoscope.specs.condition_read import ConditionReader
-from stethoscope.specs.load import Loaded, SeveralDataError, Spec, convert, load
+from stethoscope.specs.load import Loaded, SeveralDataError, convert, load
+from stethoscope.specs.rule_spec import ActionSpec, ExplainsSpec, RuleFile, RuleSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from stethoscope.specs.root_cause import RootCause
+    from stethoscope.specs.rule_test import TestSpec
 
 DIRECTORY = "rules"
-PLACEHOLDERS = ("value", "node_id", "place", "device", "timestamp", "xid", "link", "detail", "peers", "total")
+PLACEHOLDERS = (
+    "value", "node_id", "place", "device", "timestamp", "xid", "link", "detail", "peers", "total", "log", "word",
+)  # fmt: skip
 """What a text may quote between {{ }}, beside the ids of metrics."""
 
 _PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z0-9_.]*)\s*\}\}")
@@ -36,75 +38,6 @@ _SPOKEN = {
     Scope.GPU: "GPUs", Scope.PORT: "ports", Scope.NVLINK: "NVLinks", Scope.PCIE: "PCIe devices",
     Scope.NET: "network interfaces", Scope.DISK: "disks", Scope.FS: "file systems",
 }  # fmt: skip
-
-Confidence = Annotated[float, msgspec.Meta(ge=0, le=1)]
-
-
-class ActionSpec(Spec, frozen=True):
-    """One entry of `action:`. An alert or log is text for people; an api_call is read and held back."""
-
-    type: Literal["alert", "log", "api_call"]
-    message: str = ""
-    url: str = ""
-    method: str = ""
-    headers: dict[str, str] = msgspec.field(default_factory=dict)
-    body: Any = None
-
-
-class MoreSureSpec(Spec, frozen=True):
-    """What makes the finding surer, and how sure."""
-
-    trigger: Any
-    confidence: Confidence
-
-
-class ExplainsSpec(Spec, frozen=True):
-    """Whose findings this one makes unnecessary: `all`, or a list of rule ids."""
-
-    same_place: Literal["all"] | list[str] = msgspec.field(default_factory=list)
-    same_node: Literal["all", "gpus"] | list[str] = msgspec.field(default_factory=list)
-
-
-class TestSpec(Spec, frozen=True):
-    """A series of samples of one place among healthy peers, and what the rule must make of it."""
-
-    name: str
-    expect: Literal["P0", "P1", "P2", "info", "none"]
-    series: dict[str, list[int | float | str] | int | float | str] = msgspec.field(default_factory=dict)
-    """Metric -> samples; a word is the reason of a missing value, `40 x6` stands six times. Counters as totals."""
-    peers: dict[str, list[int | float | str] | int | float | str] = msgspec.field(default_factory=dict)
-    """The same for the peers."""
-    peer_count: Annotated[int, msgspec.Meta(ge=0, le=64)] = 0
-    every: int | float | str = "5s"
-    """Time between two samples."""
-    link: list[str] | str = "live"
-    frames: int | None = None
-    """Samples that are sent at all; nothing comes afterwards."""
-    xid: dict[int, int] = msgspec.field(default_factory=dict)
-    """Number of the sample -> Xid in the kernel log."""
-    expected_gpus: int | None = None
-    summary: str | None = None
-    single_look: bool = False
-
-
-class RuleSpec(Spec, frozen=True):
-    """One rule, as an operator writes it."""
-
-    rule_id: str
-    description: str
-    severity: Literal["critical", "warning", "info", "P0", "P1", "P2"]
-    trigger: Any
-    confidence: Confidence = 1.0
-    root_cause: str | None = None
-    summary: str = ""
-    per: Literal["place", "node"] = "place"
-    evidence: list[str] = msgspec.field(default_factory=list)
-    more_sure: MoreSureSpec | None = None
-    explains: ExplainsSpec = ExplainsSpec()
-    action: list[ActionSpec] = msgspec.field(default_factory=list)
-    tests: list[TestSpec] = msgspec.field(default_factory=list)
-    # `for` is a word of Python.
-    for_: int | float | str = msgspec.field(default=0, name="for")
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +131,7 @@ def read_rules(
             raise loaded.error("the schema is stethoscope.rules/1", "schema")
     elif not isinstance(data, dict):
         raise DataError("a rule file is one rule, or a list of them under rules:", where=loaded.name)
-    specs = convert(loaded, _RuleFile).rules if many else [convert(loaded, RuleSpec)]
+    specs = convert(loaded, RuleFile).rules if many else [convert(loaded, RuleSpec)]
     rules, errors = [], []
     for position, spec in enumerate(specs):
         path: tuple[str | int, ...] = ("rules", position) if many else ()
@@ -209,11 +142,6 @@ def read_rules(
     if errors:
         raise errors[0] if len(errors) == 1 else SeveralDataError(errors)
     return tuple(rules)
-
-
-class _RuleFile(Spec, frozen=True):
-    rules: list[RuleSpec]
-    schema: str = "stethoscope.rules/1"
 
 
 def _rule(
