@@ -15,6 +15,7 @@ from stethoscope.model.finding import Finding
 from stethoscope.model.frame import Link
 from stethoscope.model.ids import device_place, gpu_place, port_name, port_place
 from stethoscope.model.metric import Metric, Missing, Reason, Scope
+from stethoscope.model.night import Entry
 from stethoscope.model.scheduler import Job, SchedulerState
 from stethoscope.model.wire import GpuIdentity, PortIdentity
 
@@ -164,6 +165,8 @@ class FleetSnapshot:
     tables: Mapping[Scope, Table]
     catalogue: Mapping[str, Metric]
     findings: tuple[Finding, ...] = ()
+    night: Mapping[str, Entry] = field(default_factory=dict)
+    """What was found tonight, and what people said about it, by the ids of findings."""
     events: tuple[LogEvent, ...] = ()
     by_name: Mapping[str, int] = field(default_factory=dict)
     simulated: bool = False

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from stethoscope.analysis.rules import Engine
 from stethoscope.clock import SystemClock
 from stethoscope.session.mark import MarkFile
+from stethoscope.session.night import NightKeeper
 from stethoscope.session.session import Session
 from stethoscope.specs.metric import load_catalogue
 from stethoscope.specs.root_cause import load_root_causes
 from stethoscope.specs.rule import load_rules
+from stethoscope.store.night import NightFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,27 +25,35 @@ if TYPE_CHECKING:
 
 
 def open_session(
-    source: Source, clock: Clock, *directories: Path, single_look: bool = False, taps: Sequence[Tap] = ()
+    source: Source,
+    clock: Clock,
+    *directories: Path,
+    single_look: bool = False,
+    taps: Sequence[Tap] = (),
+    kept: bool = True,
 ) -> Session:
     """Return a session on `source`, not yet running, judged by the rules of `directories`, the user's and the bundled.
 
     DataError when a data file is broken. `single_look` is for verbs that see the fleet for a few seconds only; `taps`
-    get all that `source` gives.
+    get all that `source` gives; `kept` is whether the night's list outlives the session.
     """
     catalogue = load_catalogue(*directories)
     rules = load_rules(catalogue, load_root_causes(*directories), *directories)
     engine = Engine(rules, catalogue, single_look=single_look)
     marks = None if single_look else MarkFile(source.fleet)
-    return Session(source, catalogue, clock, engine, taps, remember=not single_look, marks=marks)
+    # One look knows what was acknowledged, and is not long enough to tell others what there is.
+    night = NightKeeper(NightFile(source.fleet), writes=not single_look) if kept else NightKeeper()
+    return Session(source, catalogue, clock, engine, taps, remember=not single_look, marks=marks, night=night)
 
 
 def open_fleet_file(path: Path, commands: Commands | None = None) -> Session:
-    """Return a session on the fleet of a fleet file, over SSH; everything is run through `commands`."""
+    """Return a session on the fleet of a fleet file, over SSH; everything is run through `commands`. What is found is
+    forgotten with it: such a fleet is simulated and begins anew each time."""
     from stethoscope.session.resolve import Asked, ssh_source
 
     clock = SystemClock()
     asked = Asked(fleet=str(path)) if commands is None else Asked(fleet=str(path), commands=commands)
-    return open_session(ssh_source(asked, clock), clock)
+    return open_session(ssh_source(asked, clock), clock, kept=False)
 
 
 def session_maker(*directories: Path) -> Callable[[Source, Clock], Session]:
@@ -52,6 +62,7 @@ def session_maker(*directories: Path) -> Callable[[Source, Clock], Session]:
     rules = load_rules(catalogue, load_root_causes(*directories), *directories)
 
     def make(source: Source, clock: Clock) -> Session:
-        return Session(source, catalogue, clock, Engine(rules, catalogue), remember=True)
+        night = NightKeeper(read_only="a recording is only looked at: say it in a console on the fleet")
+        return Session(source, catalogue, clock, Engine(rules, catalogue), remember=True, night=night)
 
     return make

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stethoscope.clock import Clock
     from stethoscope.model.fleet import FleetSnapshot
     from stethoscope.model.mark import Mark
+    from stethoscope.session.night import NightKeeper
     from stethoscope.session.player import MakeSession
     from stethoscope.store.tape import Tape
 
@@ -84,6 +85,11 @@ class ReplaySession:
     def history(self) -> History:
         """Return what values were in the minutes before this place, as far as they were played."""
         return self._player.session.history
+
+    @property
+    def night(self) -> NightKeeper:
+        """Return what was found up to this place, as far as it was played; nothing can be said about it."""
+        return self._player.session.night
 
     @property
     def mark(self) -> Mark | None:

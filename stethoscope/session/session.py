@@ -21,6 +21,7 @@ from stethoscope.parse.stream import ParseError, parse
 from stethoscope.session.judging import Judging
 from stethoscope.session.mark import MarkKeeper
 from stethoscope.session.memory import MemoryTuning
+from stethoscope.session.night import NightKeeper
 from stethoscope.session.ondemand import OnDemandRuns
 from stethoscope.session.probe_result import result_json
 from stethoscope.session.scheduler import follow
@@ -84,6 +85,8 @@ class Change:
 
     findings: tuple[Finding, ...] = ()
     """Findings that are new."""
+    loud: tuple[Finding, ...] = ()
+    """Findings that nobody has seen, or that became worse since: those that want to be seen now."""
     links: tuple[str, ...] = ()
     """Nodes whose link changed its state."""
 
@@ -101,9 +104,10 @@ class Session:
         *,
         remember: bool = False,
         marks: MarkFile | None = None,
+        night: NightKeeper | None = None,
     ) -> None:
         """Take where lines come from, what metrics there are, what judges them, and what else gets the lines; `run`
-        starts it. `remember` keeps a history; `marks` is where the mark outlives the session."""
+        starts it. `remember` keeps a history; the mark outlives the session in `marks`, its findings in `night`."""
         self.source = source
         self.taps = tuple(taps)
         self.clock: Clock = clock or SystemClock()
@@ -121,6 +125,9 @@ class Session:
         self._judging = Judging(rules) if rules is not None else None
         self._findings: tuple[Finding, ...] = ()
         self._known_findings: set[str] = set()
+        self._loud_findings: set[str] = set()
+        self.night = night or NightKeeper()
+        """What was found tonight, and what people said about it."""
         self._links: dict[str, None] = {}
         self._subscribers: list[Callable[[Change], None]] = []
         self._changed = True
@@ -200,6 +207,8 @@ class Session:
         if self._snapshot is not None and not latest:
             age_s = mono - self._snapshot.mono
             if 0 <= age_s < (REBUILD_S if self._changed else AGE_S):
+                if self._snapshot.night is not self.night.entries:
+                    self._snapshot = replace(self._snapshot, night=self.night.entries)
                 return self._snapshot
         self._changed = False
         snapshot = self._state.snapshot(self.clock.wall(), mono, latest=latest)
@@ -208,6 +217,7 @@ class Session:
         self._snapshot = replace(
             snapshot,
             findings=self._findings,
+            night=self.night.entries,
             simulated=self.source.simulated,
             read_only=getattr(self.source, "read_only", False),
         )
@@ -256,11 +266,11 @@ class Session:
 
     def _take_findings(self, snapshot: FleetSnapshot, found: tuple[Finding, ...]) -> FleetSnapshot:
         """Take what was found in `snapshot` and return it with that."""
-        self._findings = found
+        self._findings = found = self.night.take(found, snapshot.wall)
         # Another one may have been built while the rules looked; it goes on being given out until it is old.
         latest = self._snapshot or snapshot
-        self._snapshot = replace(latest, findings=found)
-        return self._snapshot if latest is snapshot else replace(snapshot, findings=found)
+        self._snapshot = replace(latest, findings=found, night=self.night.entries)
+        return self._snapshot if latest is snapshot else replace(snapshot, findings=found, night=self.night.entries)
 
     def subscribe(self, callback: Callable[[Change], None]) -> Callable[[], None]:
         """Call `callback` for changes that must not wait to be pulled; return what ends it."""
@@ -291,11 +301,13 @@ class Session:
                 tap.stop()
             if self._judging is not None:
                 self._judging.stop()
+            self.night.stop()
             self._memory.stop()
 
     def take_notices(self) -> list[str]:
         """Return what people should be told about the session itself, once."""
-        notices = [notice for tap in self.taps for notice in tap.take_notices()] + self._marks.take_notices()
+        notices = [notice for tap in self.taps for notice in tap.take_notices()]
+        notices += self._marks.take_notices() + self.night.take_notices()
         # A source that runs commands keeps a journal of them; a recording runs none.
         of_source = getattr(self.source, "take_notices", None)
         return notices if of_source is None else notices + of_source()
@@ -349,16 +361,21 @@ class Session:
 
     def _end_round(self) -> None:
         self._memory.tend(self._state.pending, len(self._state.nodes))
+        self.night.tend(self.clock.wall())
         self._push()
 
     def _push(self) -> None:
         active = {finding.id: finding for finding in self._findings if finding.state == "active"}
+        wall = self.clock.wall()
+        loud = {id_ for id_ in active if self.night.is_loud(id_, wall)}
         change = Change(
-            tuple(finding for id_, finding in active.items() if id_ not in self._known_findings), tuple(self._links)
+            tuple(finding for id_, finding in active.items() if id_ not in self._known_findings),
+            tuple(active[id_] for id_ in active if id_ in loud - self._loud_findings),
+            tuple(self._links),
         )
-        self._known_findings = set(active)
+        self._known_findings, self._loud_findings = set(active), loud
         self._links.clear()
-        if not (change.findings or change.links):
+        if not (change.findings or change.loud or change.links):
             return
         for callback in tuple(self._subscribers):
             try:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from stethoscope.clock import Clock
     from stethoscope.model.fleet import FleetSnapshot
     from stethoscope.model.mark import Mark
+    from stethoscope.session.night import NightKeeper
     from stethoscope.session.replay import ReplayState
 
 
@@ -30,6 +31,10 @@ class SessionLike(Protocol):
 
     def set_mark(self) -> Mark:
         """Set the mark now."""
+
+    @property
+    def night(self) -> NightKeeper:
+        """Return what was found tonight, and what people say about it."""
 
     def clear_mark(self) -> None:
         """Forget the mark."""

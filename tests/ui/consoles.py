@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from stethoscope.analysis.history import History
     from stethoscope.model.fleet import FleetSnapshot
     from stethoscope.model.mark import Mark
+    from stethoscope.session.night import NightKeeper
 
 
 class Remembering:
@@ -27,6 +28,15 @@ class Remembering:
         from stethoscope.analysis.history import History
 
         return History(self.snapshot().catalogue)
+
+    @cached_property
+    def night(self) -> NightKeeper:
+        """Return a list of the findings of now that is kept nowhere."""
+        from stethoscope.session.night import NightKeeper
+
+        night, now = NightKeeper(), self.snapshot()
+        night.take(now.findings, now.wall)
+        return night
 
     def snapshot(self) -> FleetSnapshot:
         """Return the state of this moment."""
