@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stethoscope.analysis.leaves import SINGLE_LOOK_S, absent, against, compare, compare_memory, link, xid
+from stethoscope.analysis.leaves_words import about, kernel_log, word_differs, word_is
 from stethoscope.analysis.windows import TRUE, Flags, Hold, Verdicts
 from stethoscope.specs.condition import (
     Absent,
@@ -20,6 +21,8 @@ from stethoscope.specs.condition import (
     XidSeen,
     leaves,
 )
+from stethoscope.specs.condition_kernel import KernelLog
+from stethoscope.specs.condition_words import About, WordDiffers, WordIs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
 EVALUATORS: dict[type[Leaf], Callable[[Any, Moment, Evaluator], Answer]] = {
     Compare: compare, Against: against, Absent: absent, LinkIs: link, XidSeen: xid,
+    KernelLog: kernel_log, WordIs: word_is, WordDiffers: word_differs, About: about,
 }  # fmt: skip
 """What evaluates each kind of leaf on the rows of its scope."""
 MEMORIES: dict[type[Leaf], Callable[[Any, Evaluator], Memory | None]] = {Compare: compare_memory}

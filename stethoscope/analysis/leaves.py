@@ -53,6 +53,9 @@ def compare(leaf: Compare, moment: Moment, evaluator: Evaluator) -> Answer:
     if leaf.aggregate == "last":
         values = moment.values(leaf.metric)
         return compared(leaf.operator, values, threshold_of(leaf, moment)), values
+    if leaf.aggregate == "total":
+        standing = moment.standing(leaf.metric)
+        return compared(leaf.operator, standing, threshold_of(leaf, moment)), standing
     if not leaf.window_s:
         totals = moment.totals(leaf.metric)
         return compared(leaf.operator, totals, threshold_of(leaf, moment)), totals
@@ -100,7 +103,7 @@ def threshold_of(leaf: Compare, moment: Moment) -> float | Floats:
         return np.array([np.nan if node.expected_gpus is None else node.expected_gpus for node in nodes])
     if leaf.threshold == OVERDUE:
         return np.array([5 * node.tick_s + 5 for node in nodes], dtype=np.float64)
-    return moment.values(leaf.threshold)
+    return moment.values(leaf.threshold) * leaf.times
 
 
 def compared(operator_: str, values: Floats, threshold: float | Floats) -> Verdicts:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stethoscope.analysis.kernel_kinds import newest_by_kind
 from stethoscope.analysis.peers import group_medians
 from stethoscope.model.metric import Kind, Metric, Reason, Scope
 
@@ -34,6 +35,7 @@ class Moment:
         """Whether what a node said last still stands for now."""
         self._fresh: dict[tuple[str, Scope], Flags] = {}
         self._xids: dict[int, list[LogEvent]] | None = None
+        self._kernel_lines: dict[str, dict[str, LogEvent]] | None = None
         self._medians: dict[tuple[str, str], Floats] = {}
 
     def table(self, metric: str) -> tuple[Table, int | None]:
@@ -93,6 +95,15 @@ class Moment:
         )
         return np.where(known, table.since_first[counter].astype(np.float64), np.nan)
 
+    def standing(self, metric: str) -> Floats:
+        """Return what a counter stands at, NaN where unknown."""
+        table, column = self.table(metric)
+        counter = table.counter_index.get(metric)
+        if column is None or counter is None:
+            return np.full(self.rows(table.scope), np.nan)
+        known = (table.total_reasons[counter] == Reason.PRESENT) & self.seen(metric)
+        return np.where(known, table.totals[counter].astype(np.float64), np.nan)
+
     def medians(self, metric: str, of: str) -> Floats:
         """Return for each row the median of its peers."""
         key = (metric, of)
@@ -100,6 +111,12 @@ class Moment:
             groups = self.layout.groups(self.catalogue[metric].scope, of)
             self._medians[key] = group_medians(self.values(metric), groups)
         return self._medians[key]
+
+    def kernel_lines(self) -> dict[str, dict[str, LogEvent]]:
+        """Return the newest line of each kind (analysis.kernel_kinds) by the name of its node."""
+        if self._kernel_lines is None:
+            self._kernel_lines = newest_by_kind(self.snapshot.events)
+        return self._kernel_lines
 
     def xids(self) -> dict[int, list[LogEvent]]:
         """Return the Xid lines of the kernel logs by row of the GPU that they name."""

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stethoscope.analysis.leaves import threshold_of
+from stethoscope.analysis.leaves_words import fact_of_line, fact_of_word
 from stethoscope.model.quantity import as_said
 from stethoscope.specs.condition import Against, Compare, Leaf
+from stethoscope.specs.condition_kernel import KernelLog
+from stethoscope.specs.condition_words import WordDiffers, WordIs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stethoscope.analysis.moment import Moment
+    from stethoscope.model.finding import Fact
     from stethoscope.model.metric import Metric
 
 _AT_MOST = {">": "at most", ">=": "below", "<": "at least", "<=": "above", "!=": "", "==": "not"}
@@ -43,7 +47,7 @@ def number(value: float) -> str:
 def said_compare(leaf: Compare, moment: Moment, row: int) -> tuple[str, str]:
     """Return the metric with its aggregate, and the bound that was crossed."""
     metric = moment.catalogue[leaf.metric]
-    unit = metric.unit if leaf.aggregate == "delta" else None
+    unit = metric.unit if leaf.aggregate in ("delta", "total") else None
     limits = threshold_of(leaf, moment)
     limit = limits if isinstance(limits, float) else float(limits[row])
     if np.isnan(limit):
@@ -52,6 +56,8 @@ def said_compare(leaf: Compare, moment: Moment, row: int) -> tuple[str, str]:
         expected = f"not {quantity(metric, limit)}"
     else:
         expected = f"{_AT_MOST[leaf.operator]} {quantity(metric, limit, unit)}".strip()
+    if leaf.aggregate == "total":
+        return f"{leaf.metric} total", expected
     over = f"{leaf.window_s:g} s" if leaf.window_s else "since the first reading"
     return (leaf.metric if leaf.aggregate == "last" else f"{leaf.metric} {leaf.aggregate} {over}"), expected
 
@@ -65,3 +71,7 @@ def said_against(leaf: Against, moment: Moment, row: int) -> tuple[str, str]:
 SAID: dict[type[Leaf], Callable[[Any, Moment, int], tuple[str, str]]] = {Compare: said_compare, Against: said_against}
 """For each kind of leaf that has values: the name of its fact (a metric's id, then words) and what was expected, at a
 row of the leaf's own scope."""
+FACTS: dict[type[Leaf], Callable[[Any, Moment, int], Fact | None]] = {
+    KernelLog: fact_of_line, WordIs: fact_of_word, WordDiffers: fact_of_word,
+}  # fmt: skip
+"""For each kind of leaf that no number stands behind: the fact that makes it true at a row of its own scope."""

@@ -29,12 +29,14 @@ def read_compare(reader: ConditionReader, data: dict[Any, Any], path: Path) -> C
         raise reader.error(f"the aggregate {aggregate} is not supported yet", (*path, "aggregate"))
     aggregate = reader.word(aggregate or "every", AGGREGATES, "aggregate", (*path, "aggregate"))
     window_s = _window(reader, data, metric, aggregate, path)
-    per_second = aggregate == "rate" or (metric.kind is Kind.COUNTER and aggregate != "delta")
+    if aggregate == "total" and metric.kind is not Kind.COUNTER:
+        raise reader.error(f"{metric.id} is no counter, so that it has no total", (*path, "aggregate"))
+    per_second = aggregate == "rate" or (metric.kind is Kind.COUNTER and aggregate not in ("delta", "total"))
     if "threshold" not in data:
         raise reader.error('the key "threshold" is missing', path)
-    threshold = _threshold(reader, data["threshold"], metric, per_second, (*path, "threshold"))
+    threshold, times = _threshold(reader, data["threshold"], metric, per_second, (*path, "threshold"))
     if aggregate in ("every", "last"):
-        compare = Compare(metric.id, operator, threshold)
+        compare = Compare(metric.id, operator, threshold, times=times)
         return Held(compare, window_s) if aggregate == "every" and window_s else compare
     if isinstance(threshold, str):
         raise reader.error(f"{aggregate} is compared with a number", (*path, "threshold"))
@@ -43,30 +45,37 @@ def read_compare(reader: ConditionReader, data: dict[Any, Any], path: Path) -> C
 
 def _window(reader: ConditionReader, data: dict[Any, Any], metric: Metric, aggregate: str, path: Path) -> float:
     since_first = aggregate == "delta" and metric.kind is Kind.COUNTER
+    if aggregate == "total":
+        if "window" in data:
+            raise reader.error("total is what the counter stands at now: it takes no window", (*path, "window"))
+        return 0.0
     if "window" not in data and aggregate not in ("every", "last") and not since_first:
         raise reader.error(f'{aggregate} needs a "window"', path)
     return reader.window(data, metric, path, least_samples=0 if aggregate == "last" else 3)
 
 
-def _threshold(reader: ConditionReader, value: Any, metric: Metric, per_second: bool, path: Path) -> float | str:
+def _threshold(
+    reader: ConditionReader, value: Any, metric: Metric, per_second: bool, path: Path
+) -> tuple[float | str, float]:
+    """Return the number or the name of what is compared with, and the factor on it."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
+        return float(value), 1.0
     if isinstance(value, dict):
-        reader.only(value, ("metric",), path)
+        reader.only(value, ("metric", "times"), path)
         other = reader.metric(value, path)
         if other.scope is not metric.scope:
             raise reader.error(f"{other.id} is a metric of a {other.scope}, not of a {metric.scope}", path)
-        return other.id
+        return other.id, reader.number(value.get("times", 1), "times", (*path, "times"))
     if isinstance(value, str):
         per = _PER.fullmatch(value.strip())
         if per and per_second:
-            return float(per[1]) / duration_s(f"1{per[2]}")
+            return float(per[1]) / duration_s(f"1{per[2]}"), 1.0
         if value in ("warn", "critical"):
             level: float | None = getattr(metric, value)
             if level is None:
                 raise reader.error(f"{metric.id} has no {value} level", path)
-            return level
+            return level, 1.0
         if (metric.id, value) in (("gpu_count", EXPECTED), ("node_data_age", OVERDUE)):
-            return value
+            return value, 1.0
     what = 'a number, a rate such as "120/h", warn, critical, or {metric: ...}'
     raise reader.error(f"threshold is {what}", path)

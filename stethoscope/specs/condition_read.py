@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 from stethoscope.errors import DataError, did_you_mean
 from stethoscope.specs.condition import MAX_WINDOW_S, TIER_S, Combined, Condition, Held
 from stethoscope.specs.condition_compare import read_compare
+from stethoscope.specs.condition_kernel import read_kernel_log
 from stethoscope.specs.condition_peers import read_against
 from stethoscope.specs.condition_states import read_absent, read_link, read_xid
+from stethoscope.specs.condition_words import read_about, read_word
 from stethoscope.specs.duration import duration_s
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ Path = tuple[str | int, ...]
 
 READERS: dict[str, Callable[[ConditionReader, dict[Any, Any], Path], Condition]] = {
     "link": read_link, "xid": read_xid, "missing": read_absent, "peers": read_against, "metric": read_compare,
+    "kernel_log": read_kernel_log, "word": read_word, "about": read_about,
 }  # fmt: skip
 """The key that tells a leaf -> what reads it (the reader, the mapping, its path). The first that a condition has
 wins."""

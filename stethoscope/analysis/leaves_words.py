@@ -1,0 +1,125 @@
+"""Conditions that compare no number: versions and settings of nodes, what is known of a device, and the kernel log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from stethoscope.analysis.leaves import KERNEL_LOG_NOTE
+from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Verdicts
+from stethoscope.clock import iso
+from stethoscope.model.finding import Fact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stethoscope.analysis.conditions import Evaluator
+    from stethoscope.analysis.layout import Layout
+    from stethoscope.analysis.leaves import Answer
+    from stethoscope.analysis.moment import Moment
+    from stethoscope.model.event import LogEvent
+    from stethoscope.specs.condition_kernel import KernelLog
+    from stethoscope.specs.condition_words import About, WordDiffers, WordIs
+
+LEAST_ALIKE = 4
+"""So many nodes must have the same word before another one is the odd one out, ..."""
+MOST_ODD = 0.2
+"""... and no more than this share may have any other: an upgrade that is under way is no fault of the nodes that have
+it behind them or before them."""
+_ABOUT: WeakKeyDictionary[Layout, dict[About, Verdicts]] = WeakKeyDictionary()
+"""What devices are does not change while the layout stands."""
+
+
+def word_is(leaf: WordIs, moment: Moment, evaluator: Evaluator) -> Answer:
+    """Tell which nodes have one of the words; a node that did not say is not known."""
+    return _of_words(_words(moment, leaf.word), moment, lambda said: said in leaf.words), None
+
+
+def word_differs(leaf: WordDiffers, moment: Moment, evaluator: Evaluator) -> Answer:
+    """Tell which nodes have another word than nearly all."""
+    words = _words(moment, leaf.word)
+    usual = usual_word(moment, leaf.word)
+    if usual is None:
+        return np.full(len(words), np.int8(UNKNOWN)), None
+    return _of_words(words, moment, lambda said: said != usual), None
+
+
+def usual_word(moment: Moment, word: str) -> str | None:
+    """Return what nearly all nodes say, None where there is no such word."""
+    counts = Counter(said for said in _words(moment, word) if said is not None)
+    if not counts:
+        return None
+    usual, alike = counts.most_common(1)[0]
+    return usual if alike >= LEAST_ALIKE and alike >= (1 - MOST_ODD) * counts.total() else None
+
+
+def about(leaf: About, moment: Moment, evaluator: Evaluator) -> Answer:
+    """Tell which devices are of the kind; nothing is known of one that nothing is said of."""
+    known = _ABOUT.setdefault(moment.layout, {})
+    if leaf not in known:
+        known[leaf] = _known_about(leaf, moment)
+    return known[leaf], None
+
+
+def _known_about(leaf: About, moment: Moment) -> Verdicts:
+    owner, position = moment.layout.owner[leaf.of], moment.layout.position[leaf.of]
+    verdicts = np.full(len(owner), np.int8(UNKNOWN))
+    for row in np.flatnonzero(owner >= 0):
+        node = moment.snapshot.nodes[owner[row]]
+        said = node.about.get((leaf.of, node.devices[leaf.of][int(position[row])]), {}).get(leaf.key)
+        if said is not None:
+            verdicts[row] = TRUE if said in leaf.words else FALSE
+    return verdicts
+
+
+def kernel_log(leaf: KernelLog, moment: Moment, evaluator: Evaluator) -> Answer:
+    """Tell which nodes have such a line in their kernel log."""
+    readable = np.array([KERNEL_LOG_NOTE not in node.notes for node in moment.snapshot.nodes], dtype=bool)
+    verdicts = np.where(readable & moment.fresh, np.int8(FALSE), np.int8(UNKNOWN))
+    by_name = moment.snapshot.by_name
+    for kind in leaf.kinds:
+        for name, event in moment.kernel_lines().get(kind, {}).items():
+            if name in by_name and event.at >= moment.wall - leaf.window_s:
+                verdicts[by_name[name]] = TRUE
+    return verdicts, None
+
+
+def newest_line(leaf: KernelLog, moment: Moment, row: int) -> LogEvent | None:
+    """Return the newest line that makes the leaf true for the node at `row`."""
+    name = moment.snapshot.nodes[row].name
+    lines = [moment.kernel_lines().get(kind, {}).get(name) for kind in leaf.kinds]
+    young = [line for line in lines if line is not None and line.at >= moment.wall - leaf.window_s]
+    return max(young, key=lambda line: line.at, default=None)
+
+
+def fact_of_line(leaf: KernelLog, moment: Moment, row: int) -> Fact | None:
+    """Return the newest line as a fact."""
+    line = newest_line(leaf, moment, row)
+    return None if line is None else Fact("kernel_log", line.text, "none", line.node, iso(line.at), "kernel log")
+
+
+def fact_of_word(leaf: WordIs | WordDiffers, moment: Moment, row: int) -> Fact | None:
+    """Return what the node says as a fact, and what nearly all others say."""
+    name = moment.snapshot.nodes[row].name
+    usual = usual_word(moment, leaf.word)
+    expected = "" if usual is None else f"others {usual}"
+    return Fact(leaf.word, said_word(moment, leaf.word, row), expected, name, iso(moment.wall), "probe")
+
+
+def said_word(moment: Moment, word: str, row: int) -> str | None:
+    """Return what the node at `row` says, None when it does not."""
+    node = moment.snapshot.nodes[row]
+    return (node.kernel or None) if word == "kernel" else node.words.get(word)
+
+
+def _words(moment: Moment, word: str) -> list[str | None]:
+    return [said_word(moment, word, row) for row in range(len(moment.snapshot.nodes))]
+
+
+def _of_words(words: list[str | None], moment: Moment, is_so: Callable[[str], bool]) -> Verdicts:
+    verdicts = np.array([UNKNOWN if said is None else (TRUE if is_so(said) else FALSE) for said in words], np.int8)
+    verdicts[~moment.fresh] = UNKNOWN
+    return verdicts
