@@ -184,6 +184,7 @@ def fleet(
             Scope.NODE: _table(Scope.NODE, len(built)),
             Scope.GPU: _table(Scope.GPU, sum(len(node.gpus) for node in built)),
             Scope.PORT: _table(Scope.PORT, sum(len(node.ports) for node in built)),
+            Scope.JOB: _table(Scope.JOB, 0),
             **{scope: _table(scope, len(built) * len(devices.get(scope, ()))) for scope in DEVICE_SCOPES},
         },
         catalogue=catalogue(),

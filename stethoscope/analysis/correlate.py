@@ -62,8 +62,11 @@ class _Hidden:
         self._rows_of_rule: dict[str, Flags] = {}
 
     def of(self, rule: Rule) -> Flags:
-        """Return the rows of `rule` that are explained."""
+        """Return the rows of `rule` that are explained; what one of its nodes has explains nothing of a job."""
         owner = self._owner[rule.scope]
+        if rule.scope is Scope.JOB:
+            own = self._rows_of_rule.get(rule.id)
+            return self._rows[rule.scope] if own is None else self._rows[rule.scope] | own
         flags = self._nodes[owner] | self._rows[rule.scope]
         if rule.scope is Scope.GPU:
             flags |= self._gpus[owner]
@@ -76,7 +79,8 @@ class _Hidden:
     def add(self, rule: Rule, flags: Flags) -> None:
         """Take what the rows `flags` of `rule` explain."""
         nodes = np.zeros(len(self._nodes), dtype=bool)
-        nodes[self._owner[rule.scope][flags]] = True
+        if rule.scope is not Scope.JOB:
+            nodes[self._owner[rule.scope][flags]] = True
         if rule.explains.same_node == "all":
             self._nodes |= nodes
         elif rule.explains.same_node == "gpus":

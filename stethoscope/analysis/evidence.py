@@ -7,26 +7,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stethoscope.analysis.leaves import matches
-from stethoscope.analysis.leaves_words import newest_line, said_word, usual_word
-from stethoscope.analysis.said import FACTS, SAID, number, quantity
+from stethoscope.analysis.said import SAID, number, quantity
 from stethoscope.analysis.windows import TRUE
 from stethoscope.clock import iso
 from stethoscope.model.finding import Fact
 from stethoscope.model.metric import Kind, Metric, Missing, Reason, Scope
 from stethoscope.specs.condition import Absent, Against, Compare, Leaf, LinkIs, XidSeen, leaves
-from stethoscope.specs.condition_kernel import KernelLog
-from stethoscope.specs.condition_words import WordDiffers, WordIs
 from stethoscope.specs.rule import Rule, fill, first_metric, placeholders
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from stethoscope.analysis.conditions import Evaluator
     from stethoscope.analysis.moment import Moment
     from stethoscope.model.event import LogEvent
 
 XID_SHOWN_S = 3600.0
 """An Xid that is older than this is not quoted beside a finding that does not ask for one."""
-LOG_SHOWN = 96
-"""Characters of a kernel line in a summary."""
 OLD_XID_SHOWN_S = 86_400.0
 """An Xid that a rule names is quoted up to this age, also where something else made the rule true."""
 
@@ -42,15 +39,22 @@ class Writer:
         self.headline = rule.summary.split(" · ", 1)[0]
         """First part of the summary, before it is filled."""
         self.is_same_everywhere = not placeholders(self.headline)
-        self.knows_better = any(
-            isinstance(leaf, LinkIs | XidSeen | KernelLog) and positive for leaf, positive in leaves(rule.trigger)
+        self.knows_better = rule.scope is Scope.JOB or any(
+            isinstance(leaf, LinkIs | XidSeen) and positive for leaf, positive in leaves(rule.trigger)
         )
-        """The link or the kernel log says since when, so that `began` is worth asking."""
+        """The link, the kernel log or a job's log says since when, so that `began` is worth asking."""
 
     def place(self, row: int) -> str:
         """Return the id of the place at `row` of the rule's scope."""
         node = self._moment.snapshot.nodes[self.node(row)]
         return self._moment.snapshot.place(node, self._rule.scope, self._position(row))
+
+    def nodes(self, rows: Iterable[int]) -> list[str]:
+        """Return the names of the nodes that places are on; of a job all of its nodes."""
+        snapshot = self._moment.snapshot
+        if self._rule.scope is Scope.JOB:
+            return list(dict.fromkeys(name for row in rows for name in snapshot.jobs[row].nodes))
+        return list(dict.fromkeys(snapshot.nodes[self.node(row)].name for row in rows))
 
     def node(self, row: int) -> int:
         """Return the index of the node of `row`."""
@@ -84,10 +88,6 @@ class Writer:
         if name == "xid":
             codes = sorted({event.xid for event in self._xids(row) if event.xid is not None})
             return f"Xid {', '.join(map(str, codes))}" if codes else None
-        if name == "log":
-            return self._log(row)
-        if name == "word":
-            return self._word(row)
         if name == "peers":
             return self._peers(row)
         if name == "total":
@@ -117,7 +117,7 @@ class Writer:
         for leaf, _ in self._leaves():
             if isinstance(leaf, Compare) and leaf.metric == name and leaf.aggregate != "last":
                 value = self._number(leaf, row)
-                unit = metric.unit if leaf.aggregate in ("delta", "total") else None
+                unit = metric.unit if leaf.aggregate == "delta" else None
                 return None if value is None else quantity(metric, value, unit)
         table, column = self._moment.table(name)
         if column is None:
@@ -141,23 +141,7 @@ class Writer:
         verdicts, _ = self._evaluator.leaf(leaf, self._moment)
         return bool(verdicts[self._own_row(leaf.scope(self._moment.catalogue), row)] == TRUE)
 
-    def _log(self, row: int) -> str | None:
-        """Return the newest kernel line that a condition asks for, cut to what fits beside other words."""
-        for leaf, positive in leaves(self._rule.trigger):
-            line = newest_line(leaf, self._moment, self.node(row)) if isinstance(leaf, KernelLog) and positive else None
-            if line is not None:
-                return line.text if len(line.text) <= LOG_SHOWN else f"{line.text[: LOG_SHOWN - 1]}…"
-        return None
-
-    def _word(self, row: int) -> str | None:
-        """Return the version or setting that a condition asks for, as the node says it."""
-        asked = [leaf for leaf, _ in leaves(self._rule.trigger) if isinstance(leaf, WordIs | WordDiffers)]
-        return said_word(self._moment, asked[0].word, self.node(row)) if asked else None
-
     def _peers(self, row: int) -> str | None:
-        odd = next((leaf for leaf, _ in self._leaves() if isinstance(leaf, WordDiffers)), None)
-        if odd is not None:
-            return usual_word(self._moment, odd.word)
         against = next((leaf for leaf, _ in self._leaves() if isinstance(leaf, Against)), None)
         if against is None:
             return None
@@ -184,12 +168,14 @@ class Writer:
         return []
 
     def began(self, row: int, since: float) -> float:
-        """Return when the condition at `row` became true: what the link or the kernel log says is more exact than the
-        moment at which it was noticed."""
+        """Return when the condition at `row` became true: what the link, the kernel log or a job's log says is more
+        exact than the moment at which it was noticed."""
+        if self._rule.scope is Scope.JOB:
+            standing = self._moment.snapshot.standings.get(self._moment.snapshot.jobs[row].id)
+            known = standing.since if standing is not None else {}
+            named = [leaf.metric for leaf, _ in leaves(self._rule.trigger) if isinstance(leaf, Compare)]
+            return min([since, *(known[metric] for metric in named if metric in known)])
         for leaf, positive in leaves(self._rule.trigger):
-            if isinstance(leaf, KernelLog) and positive:
-                line = newest_line(leaf, self._moment, self.node(row))
-                return since if line is None else min(since, line.at)
             if isinstance(leaf, LinkIs) and positive:
                 link = self._moment.snapshot.nodes[self.node(row)].link
                 return min(since, link.since) if link.state in leaf.states else since
@@ -228,8 +214,6 @@ class Writer:
             return Fact("link", value, "live", name, iso(link.since), "link")
         if isinstance(leaf, Absent):
             return self._made(leaf.metric, self._reason(leaf.metric, row), "a value", row)
-        if type(leaf) in FACTS:
-            return FACTS[type(leaf)](leaf, self._moment, self.node(row))
         if type(leaf) not in SAID:
             return None
         name, expected = SAID[type(leaf)](leaf, self._moment, self._own_row(leaf.scope(self._moment.catalogue), row))
@@ -256,12 +240,22 @@ class Writer:
             return None if quiet else self._made(name, str(found), "", row)
         value = found * (metric.rate_scale if metric.kind is Kind.COUNTER else 1.0)
         expected = ""
+        if metric.scope is Scope.JOB:
+            usual = self._usual(name, row)
+            return self._made(name, self._plain(metric, value), "" if usual is None else f"was {usual}", row)
         if metric.warn is not None and metric.worse != "none":
             expected = f"{'below' if metric.worse == 'high' else 'above'} {quantity(metric, metric.warn)}"
         elif not metric.words:
             median = self._median(name, "model", row)
             expected = "" if median is None else f"peers {quantity(metric, median)}"
         return self._made(name, self._plain(metric, value), expected, row)
+
+    def _usual(self, name: str, row: int) -> str | None:
+        """Return what a number of a job was in its own healthy past."""
+        snapshot = self._moment.snapshot
+        standing = snapshot.standings.get(snapshot.jobs[row].id)
+        known = None if standing is None else standing.usual.get(name)
+        return None if known is None else quantity(self._moment.catalogue[name], known)
 
     def _reason(self, name: str, row: int) -> str:
         table, _ = self._moment.table(name)
@@ -274,7 +268,10 @@ class Writer:
         wall = self._moment.wall if node.frame_wall is None else node.frame_wall
         if metric.group in node.parts:
             wall = self._moment.wall - self._moment.mono + node.parts[metric.group].mono
-        return Fact(name, value, expected, where, iso(wall), "console" if metric.tier == "console" else "probe")
+        source = "console" if metric.tier == "console" else "probe"
+        if metric.scope is Scope.JOB:
+            wall, source = self._moment.wall, "job log"
+        return Fact(name, value, expected, where, iso(wall), source)
 
     def _xid_fact(self, event: LogEvent, row: int) -> Fact:
         return Fact("xid", event.text, "none", self.place(row), iso(event.at), "kernel log")

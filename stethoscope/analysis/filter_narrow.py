@@ -35,14 +35,23 @@ def narrowed(snapshot: FleetSnapshot, fits: Flags) -> FleetSnapshot:
     )
     gone = snapshot.by_name.keys() - {node.name for node in nodes}
     some = (_narrowed(finding, gone) for finding in snapshot.findings)
+    staying = [row for row, job in enumerate(snapshot.jobs) if not gone.issuperset(job.nodes) or not job.nodes]
+    jobs = snapshot.tables[Scope.JOB]
+    if jobs.values.shape[1]:
+        jobs = replace(
+            jobs,
+            values=jobs.values[:, staying],
+            reasons=jobs.reasons[:, staying],
+            first_at=jobs.first_at[staying],
+        )
     return replace(
         snapshot,
         nodes=nodes,
-        tables={**snapshot.tables, Scope.NODE: own},
+        tables={**snapshot.tables, Scope.NODE: own, Scope.JOB: jobs},
         by_name={node.name: node.index for node in nodes},
         findings=tuple(finding for finding in some if finding is not None),
         events=tuple(event for event in snapshot.events if event.node not in gone),
-        jobs=tuple(job for job in snapshot.jobs if not gone.issuperset(job.nodes) or not job.nodes),
+        jobs=tuple(snapshot.jobs[row] for row in staying),
     )
 
 

@@ -44,12 +44,22 @@ class Sight:
 
     def rows(self, scope: Scope) -> tuple[Numbers, Numbers]:
         """Return the rows of `scope` that belong to a node, node by node, and the index of the node of each."""
+        if scope not in self._rows and scope is Scope.JOB:
+            self._rows[scope] = self._rows_of_jobs()
         if scope not in self._rows:
             first, count = self._spans(scope)
             starts = np.cumsum(count) - count
             rows = np.arange(int(count.sum())) + np.repeat(first - starts, count)
             self._rows[scope] = rows, np.repeat(np.arange(self.nodes), count)
         return self._rows[scope]
+
+    def _rows_of_jobs(self) -> tuple[Numbers, Numbers]:
+        """Return the row of a job once for each of its nodes that is here, and the index of that node."""
+        by_name = self.snapshot.by_name
+        rows = range(self.size(Scope.JOB))
+        pairs = [(by_name[name], row) for row in rows for name in self.snapshot.jobs[row].nodes if name in by_name]
+        found = np.array(sorted(pairs), dtype=np.int64).reshape(len(pairs), 2)
+        return found[:, 1], found[:, 0]
 
     def having(self, scope: Scope) -> list[Node]:
         """Return the nodes that have rows of `scope`, in the order of `rows`."""
@@ -64,6 +74,9 @@ class Sight:
                 first, many = [node.gpu_first for node in nodes], [len(node.gpus) for node in nodes]
             elif scope is Scope.PORT:
                 first, many = [node.port_first for node in nodes], [len(node.ports) for node in nodes]
+            elif scope is Scope.JOB:
+                of_rows = self.rows(scope)[1]
+                first, many = [0] * count, np.bincount(of_rows, minlength=count).tolist()
             elif scope is Scope.NODE:
                 first, many = list(range(count)), [1] * count
             else:
@@ -102,6 +115,10 @@ class Sight:
 
     def _with_any(self, flags: Flags, scope: Scope) -> Numbers:
         """Return the nodes that have any of the rows for which `flags` is set, some of them often."""
+        if scope is Scope.JOB:
+            # A job has many nodes, and a node may have many jobs.
+            rows, of_rows = self.rows(scope)
+            return of_rows[flags[rows]]
         owners = self._owner(scope)[flags]
         return owners[owners >= 0]
 

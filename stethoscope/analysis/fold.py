@@ -15,6 +15,7 @@ import numpy as np
 from stethoscope.analysis.columns import Columns
 from stethoscope.analysis.events import EventLog
 from stethoscope.analysis.inventory import merge_gpus, merge_ports
+from stethoscope.analysis.job_table import job_table
 from stethoscope.analysis.node_state import NodeState, gone_reason, kernel_log_reason
 from stethoscope.analysis.parts import Parts
 from stethoscope.model import wire
@@ -54,6 +55,7 @@ class FleetState:
         self.fleet = fleet
         self.events = EventLog()
         self.jobs: tuple[Job, ...] = ()
+        self._jobs_table = job_table((), catalogue)
         self.scheduler_note = ""
         self.nodes = [NodeState(index, node) for index, node in enumerate(nodes)]
         self._by_name = {node.name: node.index for node in self.nodes}
@@ -147,6 +149,7 @@ class FleetState:
         if not reading.nodes:
             return
         self.jobs = reading.jobs
+        self._jobs_table = job_table([{} for _ in self.jobs], self.catalogue)
         for node in self.nodes:
             state = reading.nodes.get(node.name)
             if state != node.scheduler:
@@ -170,7 +173,10 @@ class FleetState:
             wall=wall,
             mono=mono,
             nodes=tuple([node.published or node.publish() for node in self.nodes]),
-            tables={scope: columns.table(mono, latest=latest) for scope, columns in self.tables.items()},
+            tables={
+                **{scope: columns.table(mono, latest=latest) for scope, columns in self.tables.items()},
+                Scope.JOB: self._jobs_table,
+            },
             catalogue=self.catalogue,
             events=self.events.newest(),
             by_name=self._by_name,

@@ -91,6 +91,9 @@ class History:
         last = self._samples[-1].columns if self._samples else {}
         columns: dict[Scope, list[Column]] = {}
         for scope, table in snapshot.tables.items():
+            if scope is Scope.JOB:
+                # A job's log says what was before, also of the time before anybody looked.
+                continue
             kept = self._kept.get(scope)
             if kept is None:
                 names = [name for name in table.metrics if self._catalogue[name].kind is not Kind.INFO]

@@ -37,12 +37,24 @@ class Layout:
             self.position[scope] = np.full(rows, -1, dtype=np.int64)
             self.owner[scope][at] = np.repeat(np.arange(len(self._nodes)), count)
             self.position[scope][at] = within
+        self._place_jobs(snapshot)
         self._groups: dict[tuple[Scope, str], Numbers] = {}
+
+    def _place_jobs(self, snapshot: FleetSnapshot) -> None:
+        """Let the row of each job belong to its first node that is known here."""
+        self._jobs = tuple(job.id for job in snapshot.jobs)
+        owner, position = self.owner.get(Scope.JOB), self.position.get(Scope.JOB)
+        if owner is None or position is None:
+            return
+        for row, job in enumerate(snapshot.jobs[: len(owner)]):
+            owner[row] = next((snapshot.by_name[name] for name in job.nodes if name in snapshot.by_name), -1)
+            position[row] = row
 
     def fits(self, snapshot: FleetSnapshot) -> bool:
         """Tell whether `snapshot` has the same rows."""
         return (
             len(snapshot.nodes) == len(self._nodes)
+            and tuple(job.id for job in snapshot.jobs) == self._jobs
             and all(
                 old is new
                 or (
@@ -65,6 +77,8 @@ class Layout:
         if before is not None:
             kept = min(len(owner), len(before.owner[scope]))
             same = (owner[:kept] == before.owner[scope][:kept]) & (position[:kept] == before.position[scope][:kept])
+            if scope is Scope.JOB:
+                same &= np.array([new == old for new, old in zip(self._jobs, before._jobs, strict=False)][:kept], bool)
             changed[:kept] = ~same
         return changed
 

@@ -18,6 +18,7 @@ from stethoscope.analysis.windows import FALSE, TRUE, Flags, Verdicts, fitted
 from stethoscope.clock import iso
 from stethoscope.model.finding import Finding
 from stethoscope.model.ids import fold, node_of
+from stethoscope.model.metric import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -163,7 +164,9 @@ class Engine:
         writer = Writer(rule, moment, self._evaluator)
         rows: list[int] = np.flatnonzero(flags).tolist()
         by_headline: dict[tuple[str, str], list[int]] = {}
-        for why, excused in service.excuses(moment.snapshot, rows, moment.layout.owner[rule.scope]).items():
+        of_jobs = rule.scope is Scope.JOB
+        excuses = {"": rows} if of_jobs else service.excuses(moment.snapshot, rows, moment.layout.owner[rule.scope])
+        for why, excused in excuses.items():
             if writer.is_same_everywhere:
                 by_headline[writer.headline, why] = excused
                 continue
@@ -198,10 +201,11 @@ class Engine:
             places, nodes = before.finding.where, before.finding.nodes
         else:
             places = tuple(writer.place(row) for row in rows)
-            nodes = fold(dict.fromkeys(node_of(place) for place in places))
+            nodes = fold(writer.nodes(rows))
         facts = [fact for row in rows[:MAX_EVIDENCE_PLACES] for fact in writer.facts(row)]
         quoted = dict.fromkeys(writer.node(row) for row in rows[:MAX_EVIDENCE_PLACES])
-        said = [service.fact(moment.snapshot.nodes[node], moment.wall) for node in quoted]
+        of_job = rule.scope is Scope.JOB
+        said = [None if of_job else service.fact(moment.snapshot.nodes[node], moment.wall) for node in quoted]
         facts += [fact for fact in said if fact is not None]
         confidence = rule.confidence
         if rule.more_sure is not None:
@@ -215,7 +219,9 @@ class Engine:
         return Finding(
             id=id_,
             rule=rule.id,
-            severity=service.lowered(rule.severity, moment.snapshot.nodes[writer.node(rows[0])]),
+            severity=rule.severity
+            if of_job
+            else service.lowered(rule.severity, moment.snapshot.nodes[writer.node(rows[0])]),
             where=places,
             nodes=nodes,
             since=iso(began),

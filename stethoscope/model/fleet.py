@@ -13,7 +13,8 @@ from stethoscope.model.event import LogEvent
 from stethoscope.model.facts import GpuProcess, Task
 from stethoscope.model.finding import Finding
 from stethoscope.model.frame import Link
-from stethoscope.model.ids import device_place, gpu_place, port_name, port_place
+from stethoscope.model.ids import device_place, gpu_place, job_place, port_name, port_place
+from stethoscope.model.job import Standing
 from stethoscope.model.metric import Metric, Missing, Reason, Scope
 from stethoscope.model.night import Entry
 from stethoscope.model.scheduler import Job, SchedulerState
@@ -173,7 +174,9 @@ class FleetSnapshot:
     read_only: bool = False
     """Nothing is run on the nodes but the stream probe."""
     jobs: tuple[Job, ...] = ()
-    """Jobs that have nodes of this fleet."""
+    """Jobs that have nodes of this fleet; their order is that of the rows of the table of jobs."""
+    standings: Mapping[str, Standing] = field(default_factory=dict)
+    """How jobs go, by their ids, of those whose log is read."""
     scheduler_note: str = ""
     """Why the scheduler cannot be read now; what it said before stands."""
 
@@ -210,11 +213,14 @@ class FleetSnapshot:
         return range(first, first + count) if first >= 0 else range(0)
 
     def place(self, node: Node, scope: Scope, position: int) -> str:
-        """Return the id of the device at `position` of the node's inventory of `scope`, or of the node itself."""
+        """Return the id of the device at `position` of the node's inventory of `scope`, or of the node itself; a job's
+        position is its row, whatever the node."""
         if scope is Scope.GPU:
             return gpu_place(node.name, node.gpus[position].index)
         if scope is Scope.PORT:
             return port_place(node.name, node.ports[position].device, node.ports[position].port)
         if scope is Scope.NODE:
             return node.name
+        if scope is Scope.JOB:
+            return job_place(self.jobs[position].id)
         return device_place(node.name, scope, node.devices[scope][position])

@@ -31,6 +31,11 @@ def port_place(node: str, device: str, port: int = 1) -> str:
     return f"{node}/ib/{port_name(device, port)}"
 
 
+def job_place(job: str) -> str:
+    """Return the id of a job: `job/4242`."""
+    return f"job/{job}"
+
+
 _KINDS = {Scope.NVLINK: "nvlink/", Scope.PCIE: "pcie/", Scope.NET: "net/", Scope.DISK: "disk/", Scope.FS: "fs"}
 
 

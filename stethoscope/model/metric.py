@@ -17,6 +17,7 @@ class Scope(StrEnum):
     NET = "net"
     DISK = "disk"
     FS = "fs"
+    JOB = "job"
 
 
 DEVICE_SCOPES = (Scope.NVLINK, Scope.PCIE, Scope.NET, Scope.DISK, Scope.FS)

@@ -36,7 +36,7 @@ _PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z0-9_.]*)\s*\}\}")
 _ID = re.compile(r"[a-z][a-z0-9_]{1,63}")
 _SPOKEN = {
     Scope.GPU: "GPUs", Scope.PORT: "ports", Scope.NVLINK: "NVLinks", Scope.PCIE: "PCIe devices",
-    Scope.NET: "network interfaces", Scope.DISK: "disks", Scope.FS: "file systems",
+    Scope.NET: "network interfaces", Scope.DISK: "disks", Scope.FS: "file systems", Scope.JOB: "jobs",
 }  # fmt: skip
 
 
