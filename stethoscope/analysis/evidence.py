@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stethoscope.analysis.leaves import matches
-from stethoscope.analysis.said import SAID, number, quantity
+from stethoscope.analysis.leaves_words import newest_line, said_word, usual_word
+from stethoscope.analysis.said import FACTS, SAID, number, quantity
 from stethoscope.analysis.windows import TRUE
 from stethoscope.clock import iso
 from stethoscope.model.finding import Fact
 from stethoscope.model.metric import Kind, Metric, Missing, Reason, Scope
 from stethoscope.specs.condition import Absent, Against, Compare, Leaf, LinkIs, XidSeen, leaves
+from stethoscope.specs.condition_kernel import KernelLog
+from stethoscope.specs.condition_words import WordDiffers, WordIs
 from stethoscope.specs.rule import Rule, fill, first_metric, placeholders
 
 if TYPE_CHECKING:
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 
 XID_SHOWN_S = 3600.0
 """An Xid that is older than this is not quoted beside a finding that does not ask for one."""
+LOG_SHOWN = 96
+"""Characters of a kernel line in a summary."""
 OLD_XID_SHOWN_S = 86_400.0
 """An Xid that a rule names is quoted up to this age, also where something else made the rule true."""
 
@@ -40,7 +45,7 @@ class Writer:
         """First part of the summary, before it is filled."""
         self.is_same_everywhere = not placeholders(self.headline)
         self.knows_better = rule.scope is Scope.JOB or any(
-            isinstance(leaf, LinkIs | XidSeen) and positive for leaf, positive in leaves(rule.trigger)
+            isinstance(leaf, LinkIs | XidSeen | KernelLog) and positive for leaf, positive in leaves(rule.trigger)
         )
         """The link, the kernel log or a job's log says since when, so that `began` is worth asking."""
 
@@ -88,6 +93,10 @@ class Writer:
         if name == "xid":
             codes = sorted({event.xid for event in self._xids(row) if event.xid is not None})
             return f"Xid {', '.join(map(str, codes))}" if codes else None
+        if name == "log":
+            return self._log(row)
+        if name == "word":
+            return self._word(row)
         if name == "peers":
             return self._peers(row)
         if name == "total":
@@ -117,7 +126,7 @@ class Writer:
         for leaf, _ in self._leaves():
             if isinstance(leaf, Compare) and leaf.metric == name and leaf.aggregate != "last":
                 value = self._number(leaf, row)
-                unit = metric.unit if leaf.aggregate == "delta" else None
+                unit = metric.unit if leaf.aggregate in ("delta", "total") else None
                 return None if value is None else quantity(metric, value, unit)
         table, column = self._moment.table(name)
         if column is None:
@@ -141,7 +150,23 @@ class Writer:
         verdicts, _ = self._evaluator.leaf(leaf, self._moment)
         return bool(verdicts[self._own_row(leaf.scope(self._moment.catalogue), row)] == TRUE)
 
+    def _log(self, row: int) -> str | None:
+        """Return the newest kernel line that a condition asks for, cut to what fits beside other words."""
+        for leaf, positive in leaves(self._rule.trigger):
+            line = newest_line(leaf, self._moment, self.node(row)) if isinstance(leaf, KernelLog) and positive else None
+            if line is not None:
+                return line.text if len(line.text) <= LOG_SHOWN else f"{line.text[: LOG_SHOWN - 1]}…"
+        return None
+
+    def _word(self, row: int) -> str | None:
+        """Return the version or setting that a condition asks for, as the node says it."""
+        asked = [leaf for leaf, _ in leaves(self._rule.trigger) if isinstance(leaf, WordIs | WordDiffers)]
+        return said_word(self._moment, asked[0].word, self.node(row)) if asked else None
+
     def _peers(self, row: int) -> str | None:
+        odd = next((leaf for leaf, _ in self._leaves() if isinstance(leaf, WordDiffers)), None)
+        if odd is not None:
+            return usual_word(self._moment, odd.word)
         against = next((leaf for leaf, _ in self._leaves() if isinstance(leaf, Against)), None)
         if against is None:
             return None
@@ -176,6 +201,9 @@ class Writer:
             named = [leaf.metric for leaf, _ in leaves(self._rule.trigger) if isinstance(leaf, Compare)]
             return min([since, *(known[metric] for metric in named if metric in known)])
         for leaf, positive in leaves(self._rule.trigger):
+            if isinstance(leaf, KernelLog) and positive:
+                line = newest_line(leaf, self._moment, self.node(row))
+                return since if line is None else min(since, line.at)
             if isinstance(leaf, LinkIs) and positive:
                 link = self._moment.snapshot.nodes[self.node(row)].link
                 return min(since, link.since) if link.state in leaf.states else since
@@ -214,6 +242,8 @@ class Writer:
             return Fact("link", value, "live", name, iso(link.since), "link")
         if isinstance(leaf, Absent):
             return self._made(leaf.metric, self._reason(leaf.metric, row), "a value", row)
+        if type(leaf) in FACTS:
+            return FACTS[type(leaf)](leaf, self._moment, self.node(row))
         if type(leaf) not in SAID:
             return None
         name, expected = SAID[type(leaf)](leaf, self._moment, self._own_row(leaf.scope(self._moment.catalogue), row))
