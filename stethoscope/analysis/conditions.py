@@ -8,6 +8,8 @@ import numpy as np
 
 from stethoscope.analysis.leaves import SINGLE_LOOK_S, absent, against, compare, compare_memory, link, xid
 from stethoscope.analysis.leaves_words import about, kernel_log, word_differs, word_is
+from stethoscope.analysis.long import long, long_memory
+from stethoscope.analysis.past import Past
 from stethoscope.analysis.windows import TRUE, Flags, Hold, Verdicts
 from stethoscope.specs.condition import (
     Absent,
@@ -22,6 +24,7 @@ from stethoscope.specs.condition import (
     leaves,
 )
 from stethoscope.specs.condition_kernel import KernelLog
+from stethoscope.specs.condition_long import Long
 from stethoscope.specs.condition_words import About, WordDiffers, WordIs
 
 if TYPE_CHECKING:
@@ -35,18 +38,23 @@ if TYPE_CHECKING:
 EVALUATORS: dict[type[Leaf], Callable[[Any, Moment, Evaluator], Answer]] = {
     Compare: compare, Against: against, Absent: absent, LinkIs: link, XidSeen: xid,
     KernelLog: kernel_log, WordIs: word_is, WordDiffers: word_differs, About: about,
+    Long: long,
 }  # fmt: skip
 """What evaluates each kind of leaf on the rows of its scope."""
-MEMORIES: dict[type[Leaf], Callable[[Any, Evaluator], Memory | None]] = {Compare: compare_memory}
+MEMORIES: dict[type[Leaf], Callable[[Any, Evaluator], Memory | None]] = {
+    Compare: compare_memory, Long: long_memory,
+}  # fmt: skip
 """What a kind of leaf remembers; None for one that needs nothing of before."""
 
 
 class Evaluator:
     """Evaluates conditions and keeps what they must remember between two moments."""
 
-    def __init__(self, catalogue: Mapping[str, Metric], *, single_look: bool) -> None:
-        """With `single_look`, what must last longer than SINGLE_LOOK_S needs to last that long only."""
+    def __init__(self, catalogue: Mapping[str, Metric], *, single_look: bool, past: Past | None = None) -> None:
+        """With `single_look`, what must last longer than SINGLE_LOOK_S needs to last that long only; `past` is what is
+        remembered of weeks, where that outlives the evaluator."""
         self.catalogue = catalogue
+        self.past = Past(catalogue) if past is None else past
         self.single_look = single_look
         self._holds: dict[tuple[Held, Scope], Hold] = {}
         self._shared: dict[Hashable, Memory] = {}

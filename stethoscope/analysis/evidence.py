@@ -15,6 +15,7 @@ from stethoscope.model.finding import Fact
 from stethoscope.model.metric import Kind, Metric, Missing, Reason, Scope
 from stethoscope.specs.condition import Absent, Against, Compare, Leaf, LinkIs, XidSeen, leaves
 from stethoscope.specs.condition_kernel import KernelLog
+from stethoscope.specs.condition_long import GROWTH, Long
 from stethoscope.specs.condition_words import WordDiffers, WordIs
 from stethoscope.specs.rule import Rule, fill, first_metric, placeholders
 
@@ -107,8 +108,8 @@ class Writer:
         more = leaves(self._rule.more_sure) if self._rule.more_sure is not None else ()
         return [*leaves(self._rule.trigger), *more]
 
-    def _first_compare(self) -> Compare:
-        return next(leaf for leaf, _ in leaves(self._rule.trigger) if isinstance(leaf, Compare))
+    def _first_compare(self) -> Compare | Long:
+        return next(leaf for leaf, _ in leaves(self._rule.trigger) if isinstance(leaf, Compare | Long))
 
     def _own_row(self, scope: Scope, row: int) -> int:
         """Return the row of `scope` that stands for `row` of the rule's scope."""
@@ -124,8 +125,10 @@ class Writer:
     def _shown(self, name: str, row: int) -> str | None:
         metric = self._moment.catalogue[name]
         for leaf, _ in self._leaves():
-            if isinstance(leaf, Compare) and leaf.metric == name and leaf.aggregate != "last":
+            if isinstance(leaf, Compare | Long) and leaf.metric == name and leaf.aggregate != "last":
                 value = self._number(leaf, row)
+                if leaf.aggregate == GROWTH:
+                    return None if value is None else f"{number(value)} %"
                 unit = metric.unit if leaf.aggregate in ("delta", "total") else None
                 return None if value is None else quantity(metric, value, unit)
         table, column = self._moment.table(name)
@@ -139,7 +142,7 @@ class Writer:
     def _total(self, row: int) -> str | None:
         """Return the raw total of the first counter whose condition is true at `row`."""
         for leaf, _ in self._leaves():
-            if isinstance(leaf, Absent | Compare) and self._is_true(leaf, row):
+            if isinstance(leaf, Absent | Compare | Long) and self._is_true(leaf, row):
                 table, column = self._moment.table(leaf.metric)
                 if column is not None and leaf.metric in table.counter_index:
                     own = self._own_row(table.scope, row)

@@ -23,6 +23,7 @@ from stethoscope.model.metric import Scope
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from stethoscope.analysis.past import Past
     from stethoscope.model.fleet import FleetSnapshot, Floats
     from stethoscope.model.metric import Metric
     from stethoscope.specs.rule import Rule
@@ -67,16 +68,24 @@ class _Shown:
 class Engine:
     """Evaluates rules on one snapshot after the other."""
 
-    def __init__(self, rules: Sequence[Rule], catalogue: Mapping[str, Metric], *, single_look: bool = False) -> None:
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        catalogue: Mapping[str, Metric],
+        *,
+        single_look: bool = False,
+        past: Past | None = None,
+    ) -> None:
         """With `single_look`, for an engine that sees a few seconds only, windows shrink to what can be seen and the
-        findings are less sure."""
+        findings are less sure. `past` is what is remembered of weeks, where that outlives the engine."""
+        self._past = past
         self._rules = tuple(rules)
         self._catalogue = catalogue
         self._single_look = single_look
         self._reset()
 
     def _reset(self) -> None:
-        self._evaluator = Evaluator(self._catalogue, single_look=self._single_look)
+        self._evaluator = Evaluator(self._catalogue, single_look=self._single_look, past=self._past)
         for rule in self._rules:
             self._evaluator.prepare(rule.trigger, rule.scope)
             if rule.more_sure is not None:

@@ -8,9 +8,11 @@ import numpy as np
 
 from stethoscope.analysis.leaves import threshold_of
 from stethoscope.analysis.leaves_words import fact_of_line, fact_of_word
+from stethoscope.clock import duration
 from stethoscope.model.quantity import as_said
 from stethoscope.specs.condition import Against, Compare, Leaf
 from stethoscope.specs.condition_kernel import KernelLog
+from stethoscope.specs.condition_long import GROWTH, Long
 from stethoscope.specs.condition_words import WordDiffers, WordIs
 
 if TYPE_CHECKING:
@@ -68,7 +70,18 @@ def said_against(leaf: Against, moment: Moment, row: int) -> tuple[str, str]:
     return leaf.metric, "" if np.isnan(median) else f"peers {quantity(moment.catalogue[leaf.metric], median)}"
 
 
-SAID: dict[type[Leaf], Callable[[Any, Moment, int], tuple[str, str]]] = {Compare: said_compare, Against: said_against}
+def said_long(leaf: Long, moment: Moment, row: int) -> tuple[str, str]:
+    """Return the metric with what was asked of how long, and the bound that was crossed."""
+    metric = moment.catalogue[leaf.metric]
+    growth = leaf.aggregate == GROWTH
+    limit = f"{number(leaf.threshold)} %" if growth else quantity(metric, leaf.threshold, metric.unit)
+    said = f"{leaf.metric} {leaf.aggregate} in {duration(leaf.window_s)}"
+    return said, f"{_AT_MOST[leaf.operator]} {limit}".strip()
+
+
+SAID: dict[type[Leaf], Callable[[Any, Moment, int], tuple[str, str]]] = {
+    Compare: said_compare, Against: said_against, Long: said_long,
+}  # fmt: skip
 """For each kind of leaf that has values: the name of its fact (a metric's id, then words) and what was expected, at a
 row of the leaf's own scope."""
 FACTS: dict[type[Leaf], Callable[[Any, Moment, int], Fact | None]] = {

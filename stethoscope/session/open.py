@@ -9,6 +9,7 @@ from stethoscope.clock import SystemClock
 from stethoscope.session.mark import MarkFile
 from stethoscope.session.night import NightKeeper
 from stethoscope.session.session import Session
+from stethoscope.session.slow import GuardedPast, SlowKeeper
 from stethoscope.specs.metric import load_catalogue
 from stethoscope.specs.root_cause import load_root_causes
 from stethoscope.specs.rule import load_rules
@@ -35,11 +36,15 @@ def open_session(
     """Return a session on `source`, not yet running, judged by the rules of `directories`, the user's and the bundled.
 
     DataError when a data file is broken. `single_look` is for verbs that see the fleet for a few seconds only; `taps`
-    get all that `source` gives; `kept` is whether the night's list outlives the session.
+    get all that `source` gives; `kept` is whether the night's list, and what slow counters count, outlive the session.
     """
     catalogue = load_catalogue(*directories)
     rules = load_rules(catalogue, load_root_causes(*directories), *directories)
-    engine = Engine(rules, catalogue, single_look=single_look)
+    past = None
+    if kept and not source.simulated:
+        past = GuardedPast(catalogue)
+        taps = (*taps, SlowKeeper(past, source.fleet, clock))
+    engine = Engine(rules, catalogue, single_look=single_look, past=past)
     marks = None if single_look else MarkFile(source.fleet)
     # One look knows what was acknowledged, and is not long enough to tell others what there is.
     night = NightKeeper(NightFile(source.fleet), writes=not single_look) if kept else NightKeeper()

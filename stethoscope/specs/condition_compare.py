@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stethoscope.model.metric import Kind, Metric
 from stethoscope.specs.condition import AGGREGATES, EXPECTED, OPERATORS, OVERDUE, Compare, Condition, Held
+from stethoscope.specs.condition_long import is_long, read_long
 from stethoscope.specs.duration import duration_s
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ _KEYS = ("metric", "operator", "threshold", "window", "aggregate", "for", "missi
 
 def read_compare(reader: ConditionReader, data: dict[Any, Any], path: Path) -> Condition:
     """Return the comparison that `data`, at `path`, describes."""
+    if is_long(data):
+        return read_long(reader, data, path)
     reader.only(data, _KEYS, path)
     metric = reader.metric(data, path)
     operator = reader.word(data.get("operator"), OPERATORS, "operator", (*path, "operator"))

@@ -15,6 +15,7 @@ from stethoscope.model.finding import Severity
 from stethoscope.model.metric import Metric, Scope
 from stethoscope.paths import bundled, config_dir
 from stethoscope.specs.condition import Compare, Condition, Held, leaves, scope_of
+from stethoscope.specs.condition_long import Long
 from stethoscope.specs.condition_read import ConditionReader
 from stethoscope.specs.load import Loaded, SeveralDataError, convert, load
 from stethoscope.specs.rule_spec import ActionSpec, ExplainsSpec, RuleFile, RuleSpec
@@ -248,4 +249,4 @@ def _parts(text: str) -> tuple[tuple[str, ...], ...]:
 
 def first_metric(rule: Rule) -> str | None:
     """Return the metric of the first condition that has one: `{{value}}` is its value."""
-    return next((leaf.metric for leaf, _ in leaves(rule.trigger) if isinstance(leaf, Compare)), None)
+    return next((leaf.metric for leaf, _ in leaves(rule.trigger) if isinstance(leaf, Compare | Long)), None)
