@@ -26,6 +26,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "watch": ("stethoscope.cli.watch", "Open the live console on a fleet."),
     "check": ("stethoscope.cli.check", "Look once and say what is wrong."),
     "drift": ("stethoscope.cli.drift", "Compare versions and settings: which nodes differ."),
+    "growth": ("stethoscope.cli.growth", "Show which slow counters moved over days and weeks."),
     "node": ("stethoscope.cli.node", "Show every value of one node."),
     "record": ("stethoscope.cli.record", "Record a fleet without a screen."),
     "replay": ("stethoscope.cli.replay", "Open the console on a recording."),

@@ -51,6 +51,19 @@ class _Packed(msgspec.Struct):
     last: dict[str, bytes]
 
 
+def fleet_of(path: Path) -> str:
+    """Return the name of the fleet whose file `path` is; DataError when it is none of ours or cannot be read."""
+    try:
+        # Not by its address alone: a name may hold what an address would end at.
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", timeout=_WAIT_S, uri=True)) as file:
+            about = dict(file.execute("select key, value from about"))
+    except (sqlite3.Error, OSError) as error:
+        raise DataError(f"cannot be read: {error}", where=str(path)) from error
+    if about.get("schema") != SCHEMA or not isinstance(about.get("fleet"), str):
+        raise DataError(f"cannot be read: it is a {str(about.get('schema'))[:40]} of another kind", where=str(path))
+    return str(about["fleet"])
+
+
 class SlowFile:
     """The file of one fleet."""
 
