@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stethoscope.analysis.changed import changed, changed_memory
+from stethoscope.analysis.distant import distant, distant_memory
 from stethoscope.analysis.leaves import SINGLE_LOOK_S, absent, against, compare, compare_memory, link, xid
 from stethoscope.analysis.leaves_words import about, kernel_log, word_differs, word_is
 from stethoscope.analysis.long import long, long_memory
@@ -23,8 +25,10 @@ from stethoscope.specs.condition import (
     XidSeen,
     leaves,
 )
+from stethoscope.specs.condition_change import Changed
 from stethoscope.specs.condition_kernel import KernelLog
 from stethoscope.specs.condition_long import Long
+from stethoscope.specs.condition_peers import Distant
 from stethoscope.specs.condition_words import About, WordDiffers, WordIs
 
 if TYPE_CHECKING:
@@ -38,11 +42,11 @@ if TYPE_CHECKING:
 EVALUATORS: dict[type[Leaf], Callable[[Any, Moment, Evaluator], Answer]] = {
     Compare: compare, Against: against, Absent: absent, LinkIs: link, XidSeen: xid,
     KernelLog: kernel_log, WordIs: word_is, WordDiffers: word_differs, About: about,
-    Long: long,
+    Long: long, Distant: distant, Changed: changed,
 }  # fmt: skip
 """What evaluates each kind of leaf on the rows of its scope."""
 MEMORIES: dict[type[Leaf], Callable[[Any, Evaluator], Memory | None]] = {
-    Compare: compare_memory, Long: long_memory,
+    Compare: compare_memory, Long: long_memory, Distant: distant_memory, Changed: changed_memory,
 }  # fmt: skip
 """What a kind of leaf remembers; None for one that needs nothing of before."""
 

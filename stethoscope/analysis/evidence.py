@@ -10,12 +10,14 @@ from stethoscope.analysis.leaves import matches
 from stethoscope.analysis.leaves_words import newest_line, said_word, usual_word
 from stethoscope.analysis.said import FACTS, SAID, number, quantity
 from stethoscope.analysis.windows import TRUE
-from stethoscope.clock import iso
+from stethoscope.clock import hms, iso
 from stethoscope.model.finding import Fact
 from stethoscope.model.metric import Kind, Metric, Missing, Reason, Scope
 from stethoscope.specs.condition import Absent, Against, Compare, Leaf, LinkIs, XidSeen, leaves
+from stethoscope.specs.condition_change import Changed
 from stethoscope.specs.condition_kernel import KernelLog
 from stethoscope.specs.condition_long import GROWTH, Long
+from stethoscope.specs.condition_peers import Distant
 from stethoscope.specs.condition_words import WordDiffers, WordIs
 from stethoscope.specs.rule import Rule, fill, first_metric, placeholders
 
@@ -46,7 +48,8 @@ class Writer:
         """First part of the summary, before it is filled."""
         self.is_same_everywhere = not placeholders(self.headline)
         self.knows_better = rule.scope is Scope.JOB or any(
-            isinstance(leaf, LinkIs | XidSeen | KernelLog) and positive for leaf, positive in leaves(rule.trigger)
+            isinstance(leaf, LinkIs | XidSeen | KernelLog | Changed) and positive
+            for leaf, positive in leaves(rule.trigger)
         )
         """The link, the kernel log or a job's log says since when, so that `began` is worth asking."""
 
@@ -102,6 +105,8 @@ class Writer:
             return self._peers(row)
         if name == "total":
             return self._total(row)
+        if name in ("before", "after", "changed_at"):
+            return self._change(name, row)
         return self._shown(name, row)
 
     def _leaves(self) -> list[tuple[Leaf, bool]]:
@@ -170,11 +175,22 @@ class Writer:
         odd = next((leaf for leaf, _ in self._leaves() if isinstance(leaf, WordDiffers)), None)
         if odd is not None:
             return usual_word(self._moment, odd.word)
-        against = next((leaf for leaf, _ in self._leaves() if isinstance(leaf, Against)), None)
+        against = next((leaf for leaf, _ in self._leaves() if isinstance(leaf, Against | Distant)), None)
         if against is None:
             return None
         median = self._median(against.metric, against.of, row)
         return None if median is None else quantity(self._moment.catalogue[against.metric], median)
+
+    def _change(self, name: str, row: int) -> str | None:
+        """Return the time of the change that a condition asks for, or the level before or after it."""
+        for leaf, positive in leaves(self._rule.trigger):
+            if isinstance(leaf, Changed) and positive and self._is_true(leaf, row):
+                metric = self._moment.catalogue[leaf.metric]
+                found = self._moment.change(leaf, self._own_row(metric.scope, row))
+                if found is not None and name == "changed_at":
+                    return hms(found.at)
+                return None if found is None else quantity(metric, found.before if name == "before" else found.after)
+        return None
 
     def _median(self, metric: str, of: str, row: int) -> float | None:
         medians = self._moment.medians(metric, of)
@@ -207,6 +223,9 @@ class Writer:
             if isinstance(leaf, KernelLog) and positive:
                 line = newest_line(leaf, self._moment, self.node(row))
                 return since if line is None else min(since, line.at)
+            if isinstance(leaf, Changed) and positive and self._is_true(leaf, row):
+                change = self._moment.change(leaf, self._own_row(leaf.scope(self._moment.catalogue), row))
+                return since if change is None else min(since, change.at)
             if isinstance(leaf, LinkIs) and positive:
                 link = self._moment.snapshot.nodes[self.node(row)].link
                 return min(since, link.since) if link.state in leaf.states else since

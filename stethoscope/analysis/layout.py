@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from stethoscope.analysis.comparable import joined, numbered
 from stethoscope.model.metric import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
-    from stethoscope.model.fleet import FleetSnapshot, Node
+    from stethoscope.model.fleet import FleetSnapshot
 
 Numbers = npt.NDArray[np.int64]
 
@@ -83,32 +82,12 @@ class Layout:
         return changed
 
     def groups(self, scope: Scope, of: str) -> Numbers:
-        """Return the number of the group of comparable rows of each row: of the same model, name, node, or all."""
+        """Return the number of the group of comparable rows of each row, -1 for none: `of` what `comparable.STATIC`
+        names, or several joined by `+`."""
         key = (scope, of)
         if key not in self._groups:
             self._groups[key] = self._make_groups(scope, of)
         return self._groups[key]
 
     def _make_groups(self, scope: Scope, of: str) -> Numbers:
-        owner = self.owner[scope]
-        if of == "node":
-            return owner
-        if of == "fleet" or scope is Scope.NODE:
-            return np.where(owner >= 0, 0, -1)
-        numbers: dict[Hashable, int] = {}
-        groups = np.full(len(owner), -1, dtype=np.int64)
-        for row in np.flatnonzero(owner >= 0):
-            kind = _kind(self._nodes[owner[row]], scope, int(self.position[scope][row]), of)
-            groups[row] = numbers.setdefault(kind, len(numbers))
-        return groups
-
-
-def _kind(node: Node, scope: Scope, position: int, of: str) -> Hashable:
-    if scope is Scope.GPU:
-        gpu = node.gpus[position]
-        return gpu.name if of == "model" else gpu.index
-    if scope is Scope.PORT:
-        port = node.ports[position]
-        return port.layer if of == "model" else (port.device, port.port)
-    name = node.devices[scope][position]
-    return node.about.get((scope, name), {}).get("model", "") if of == "model" else name
+        return joined([numbered(self, self._nodes, scope, part) for part in of.split("+")])

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from stethoscope.analysis.kernel_kinds import newest_by_kind
+from stethoscope.analysis.occupation import Occupation
 from stethoscope.analysis.peers import group_medians
 from stethoscope.model.metric import Kind, Metric, Reason, Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping
 
-    from stethoscope.analysis.layout import Layout
+    from stethoscope.analysis.layout import Layout, Numbers
     from stethoscope.analysis.windows import Flags
     from stethoscope.model.event import LogEvent
     from stethoscope.model.fleet import FleetSnapshot, Floats, Table
+
+
+class Change(NamedTuple):
+    """One row left its level."""
+
+    at: float
+    """Wall seconds."""
+    before: float
+    after: float
 
 
 class Moment:
@@ -28,15 +38,20 @@ class Moment:
         self.layout = layout
         self.catalogue = catalogue
         self.wall, self.mono = snapshot.wall, snapshot.mono
+        self.occupation: Occupation | None = None
+        """What rows do now, with what is remembered of before, if something asks for it."""
         nodes = snapshot.nodes
         frame = np.array([np.nan if node.frame_mono is None else node.frame_mono for node in nodes], dtype=np.float64)
         tick = np.array([node.tick_s for node in nodes], dtype=np.float64)
+        self.frame_mono = frame
+        """When each node sent its last frame, NaN for never."""
         self.fresh = np.nan_to_num(self.mono - frame, nan=np.inf) <= 3 * tick + 1
         """Whether what a node said last still stands for now."""
         self._fresh: dict[tuple[str, Scope], Flags] = {}
         self._xids: dict[int, list[LogEvent]] | None = None
         self._kernel_lines: dict[str, dict[str, LogEvent]] | None = None
         self._medians: dict[tuple[str, str], Floats] = {}
+        self._changes: dict[Hashable, tuple[Floats, Floats, Floats]] = {}
 
     def table(self, metric: str) -> tuple[Table, int | None]:
         """Return the table of a metric and its column, None when this fleet's tables do not have it."""
@@ -104,13 +119,34 @@ class Moment:
         known = (table.total_reasons[counter] == Reason.PRESENT) & self.seen(metric)
         return np.where(known, table.totals[counter].astype(np.float64), np.nan)
 
+    def groups(self, scope: Scope, of: str) -> Numbers:
+        """Return the number of the group of comparable rows of each row, -1 for none; `of` is any of `comparable.KINDS`
+        or several joined by `+`."""
+        if self.occupation is None:
+            self.occupation = Occupation.of(self)
+        return self.occupation.groups(self, scope, of)
+
     def medians(self, metric: str, of: str) -> Floats:
         """Return for each row the median of its peers."""
         key = (metric, of)
         if key not in self._medians:
-            groups = self.layout.groups(self.catalogue[metric].scope, of)
-            self._medians[key] = group_medians(self.values(metric), groups)
+            self._medians[key] = group_medians(self.values(metric), self.groups(self.catalogue[metric].scope, of))
         return self._medians[key]
+
+    def keep_medians(self, metric: str, of: str, medians: Floats) -> None:
+        """Take what peers have of smoothed values, for the words about what is far from it."""
+        self._medians[metric, of] = medians
+
+    def keep_changes(self, leaf: Hashable, at: Floats, before: Floats, after: Floats) -> None:
+        """Take when each row changed (monotonic seconds, NaN for never), and its levels before and after."""
+        self._changes[leaf] = at, before, after
+
+    def change(self, leaf: Hashable, row: int) -> Change | None:
+        """Return the last change of a row as `leaf` sees it, None where there was none."""
+        if leaf not in self._changes:
+            return None
+        at, before, after = (float(array[row]) for array in self._changes[leaf])
+        return None if np.isnan(at) else Change(self.wall - self.mono + at, before, after)
 
     def kernel_lines(self) -> dict[str, dict[str, LogEvent]]:
         """Return the newest line of each kind (analysis.kernel_kinds) by the name of its node."""

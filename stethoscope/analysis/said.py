@@ -8,11 +8,13 @@ import numpy as np
 
 from stethoscope.analysis.leaves import threshold_of
 from stethoscope.analysis.leaves_words import fact_of_line, fact_of_word
-from stethoscope.clock import duration
+from stethoscope.clock import duration, iso
 from stethoscope.model.quantity import as_said
 from stethoscope.specs.condition import Against, Compare, Leaf
+from stethoscope.specs.condition_change import Changed
 from stethoscope.specs.condition_kernel import KernelLog
 from stethoscope.specs.condition_long import GROWTH, Long
+from stethoscope.specs.condition_peers import Distant
 from stethoscope.specs.condition_words import WordDiffers, WordIs
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ def said_compare(leaf: Compare, moment: Moment, row: int) -> tuple[str, str]:
     return (leaf.metric if leaf.aggregate == "last" else f"{leaf.metric} {leaf.aggregate} {over}"), expected
 
 
-def said_against(leaf: Against, moment: Moment, row: int) -> tuple[str, str]:
+def said_against(leaf: Against | Distant, moment: Moment, row: int) -> tuple[str, str]:
     """Return the metric, and what its peers have."""
     median = float(moment.medians(leaf.metric, leaf.of)[row])
     return leaf.metric, "" if np.isnan(median) else f"peers {quantity(moment.catalogue[leaf.metric], median)}"
@@ -79,8 +81,17 @@ def said_long(leaf: Long, moment: Moment, row: int) -> tuple[str, str]:
     return said, f"{_AT_MOST[leaf.operator]} {limit}".strip()
 
 
+def said_changed(leaf: Changed, moment: Moment, row: int) -> tuple[str, str]:
+    """Return the metric with its change, and the level of before."""
+    change = moment.change(leaf, row)
+    if change is None:
+        return f"{leaf.metric} change", ""
+    before = quantity(moment.catalogue[leaf.metric], change.before)
+    return f"{leaf.metric} change", f"{before} until {iso(change.at)}"
+
+
 SAID: dict[type[Leaf], Callable[[Any, Moment, int], tuple[str, str]]] = {
-    Compare: said_compare, Against: said_against, Long: said_long,
+    Compare: said_compare, Against: said_against, Distant: said_against, Long: said_long, Changed: said_changed,
 }  # fmt: skip
 """For each kind of leaf that has values: the name of its fact (a metric's id, then words) and what was expected, at a
 row of the leaf's own scope."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 DIRECTORY = "rules"
 PLACEHOLDERS = (
     "value", "node_id", "place", "device", "timestamp", "xid", "link", "detail", "peers", "total", "log", "word",
+    "before", "after", "changed_at",
 )  # fmt: skip
 """What a text may quote between {{ }}, beside the ids of metrics."""
 

@@ -1,0 +1,182 @@
+"""Rows that are far from their peers: values smoothed over some samples, groups left alone while they change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stethoscope.analysis.occupation import BUSY, Occupation
+from stethoscope.analysis.outliers import Limits, outliers
+from stethoscope.analysis.windows import FALSE, UNKNOWN, fitted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stethoscope.analysis.conditions import Evaluator
+    from stethoscope.analysis.leaves import Answer
+    from stethoscope.analysis.moment import Moment
+    from stethoscope.analysis.outliers import Grouping
+    from stethoscope.analysis.windows import Flags
+    from stethoscope.model.fleet import Floats
+    from stethoscope.model.metric import Metric, Scope
+    from stethoscope.specs.condition_peers import Distant
+
+SMOOTH_S = 15.0
+"""Time constant of the smoothing: three samples of the fast tier."""
+LEVEL_S = 120.0
+"""Time constant with which a group's level follows slow drifts."""
+MOVED = 0.1
+"""A group whose mean moves by this share (or by what the rule takes for far) has changed its level."""
+SETTLE_S = 45.0
+"""A group whose level changed is not judged for so long: its rows do not change in the same second."""
+GRACE_S = 180.0
+"""A row that began to do something else is not judged for so long: jobs start and end rank by rank."""
+RESOLUTION = {"MHz": 15.0, "C": 1.0, "%": 1.0, "W": 1.0, "MiB": 64.0, "KB/s": 1000.0, "ms": 1.0, "tasks": 1.0}
+"""What one step of a tool, or the noise of reading, can come to, by unit."""
+
+
+class Smoothed:
+    """Values of one metric, smoothed, for every rule that compares it."""
+
+    def __init__(self, metric: Metric) -> None:
+        """Know nothing yet."""
+        self._metric = metric
+        self.values = np.zeros(0)
+        self._mono = -np.inf
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory of the values."""
+        return self.values.nbytes
+
+    def fit(self, changed: Mapping[Scope, Flags]) -> None:
+        """Take the rows of a new layout."""
+        self.values = fitted(self.values, changed[self._metric.scope], np.nan).astype(np.float64)
+
+    def forget(self, *, samples: bool) -> None:
+        """Begin again with the next value."""
+        self.values[:] = np.nan
+
+    def take(self, moment: Moment) -> None:
+        """Move towards the values of the moment; a row without one begins again."""
+        now = moment.values(self._metric.id)
+        weight = 1 - np.exp(-max(moment.mono - self._mono, 0.0) / SMOOTH_S)
+        self._mono = moment.mono
+        self.values = np.where(np.isnan(self.values), now, self.values + weight * (now - self.values))
+
+
+class Levels:
+    """The level of each row's group, and when it changed last."""
+
+    def __init__(self, leaf: Distant, smoothed: Smoothed, scope: Scope, occupation: Occupation) -> None:
+        """Follow the groups of `leaf`."""
+        self._leaf, self._smoothed, self._scope, self._occupation = leaf, smoothed, scope, occupation
+        self._level = np.zeros(0)
+        self._moved_at = np.zeros(0)
+        self._mono = -np.inf
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory of the levels."""
+        return self._level.nbytes + self._moved_at.nbytes
+
+    def fit(self, changed: Mapping[Scope, Flags]) -> None:
+        """Take the rows of a new layout."""
+        self._level = fitted(self._level, changed[self._scope], np.nan).astype(np.float64)
+        self._moved_at = fitted(self._moved_at, changed[self._scope], -np.inf).astype(np.float64)
+
+    def forget(self, *, samples: bool) -> None:
+        """Begin again with the next values."""
+        self._level[:] = np.nan
+
+    def take(self, moment: Moment) -> None:
+        """Compare the mean of each group with its level of before."""
+        grouping = self._occupation.grouping(moment, self._scope, peers_of(self._leaf))
+        means = _means(self._smoothed.values, grouping, len(self._level))
+        off = np.abs(means - self._level)
+        moved = off > np.maximum(max(MOVED, self._leaf.share) * np.abs(self._level), self._leaf.amount)
+        self._moved_at[moved] = moment.mono
+        weight = 1 - np.exp(-max(moment.mono - self._mono, 0.0) / LEVEL_S)
+        self._mono = moment.mono
+        followed = np.where(moved | np.isnan(self._level), means, self._level + weight * (means - self._level))
+        self._level = np.where(np.isnan(means), self._level, followed)
+
+    def settled(self, moment: Moment) -> Flags:
+        """Return which rows' groups have kept their level for long enough."""
+        return np.asarray(moment.mono - self._moved_at >= SETTLE_S)
+
+
+class Watched:
+    """What a comparison with peers remembers; its parts are shared with others that need the same."""
+
+    def __init__(self, smoothed: Smoothed, levels: Levels, occupation: Occupation) -> None:
+        """Put together what three memories of the evaluator have."""
+        self.smoothed, self.levels, self.occupation = smoothed, levels, occupation
+        self.nbytes = 0
+
+    def fit(self, changed: Mapping[Scope, Flags]) -> None:
+        """Leave it to the parts."""
+
+    def forget(self, *, samples: bool) -> None:
+        """Leave it to the parts."""
+
+    def take(self, moment: Moment) -> None:
+        """Leave it to the parts."""
+
+
+def distant_memory(leaf: Distant, evaluator: Evaluator) -> Watched:
+    """Return what the comparison needs of the past: what rows do comes first, then values, then levels."""
+    metric = evaluator.catalogue[leaf.metric]
+    occupation = evaluator.shared(Occupation, Occupation)
+    smoothed = evaluator.shared((Smoothed, metric.id), lambda: Smoothed(metric))
+    assert isinstance(occupation, Occupation)
+    assert isinstance(smoothed, Smoothed)
+    key = (Levels, metric.id, peers_of(leaf), leaf.share, leaf.amount)
+    levels = evaluator.shared(key, lambda: Levels(leaf, smoothed, metric.scope, occupation))
+    assert isinstance(levels, Levels)
+    return Watched(smoothed, levels, occupation)
+
+
+def distant(leaf: Distant, moment: Moment, evaluator: Evaluator) -> Answer:
+    """Tell which rows are far from their peers; nothing is known while a row or its group has just changed, and what
+    does not work is not far from anything."""
+    memory = evaluator.memory(leaf)
+    assert isinstance(memory, Watched)
+    metric = moment.catalogue[leaf.metric]
+    owner = moment.layout.owner[metric.scope]
+    values = memory.smoothed.values
+    limits = Limits(
+        leaf.distance,
+        leaf.share,
+        leaf.amount,
+        RESOLUTION.get(metric.shown_unit, 0.0) / leaf.distance,
+        low=leaf.direction != "high",
+        high=leaf.direction != "low",
+    )
+    found = outliers(values, memory.occupation.grouping(moment, metric.scope, peers_of(leaf)), limits)
+    moment.keep_medians(leaf.metric, leaf.of, found.medians)
+    verdicts = found.verdicts
+    recent = moment.mono - memory.occupation.since(metric.scope, owner) < GRACE_S
+    verdicts[recent | ~memory.levels.settled(moment)] = UNKNOWN
+    if "role" not in leaf.of.split("+"):
+        verdicts[(memory.occupation.role(metric.scope, owner) != BUSY) & (owner >= 0)] = FALSE
+    return verdicts, values
+
+
+def peers_of(leaf: Distant) -> str:
+    """Return the groups that `leaf` compares within: rows that work are never compared with idle ones."""
+    return leaf.of if "role" in leaf.of.split("+") else f"{leaf.of}+role"
+
+
+def _means(values: Floats, grouping: Grouping, rows: int) -> Floats:
+    """Return for each row the mean of its group, NaN where the group has no value."""
+    means = np.full(rows, np.nan)
+    if len(grouping.order):
+        within = values[grouping.order]
+        there = np.isfinite(within)
+        sums = np.add.reduceat(np.where(there, within, 0.0), grouping.parts.starts)
+        counts = np.add.reduceat(there.astype(np.float64), grouping.parts.starts)
+        by_group = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
+        means[grouping.order] = grouping.parts.spread(by_group)
+    return means

@@ -1,0 +1,214 @@
+"""What every row does now: which job it serves, and whether it works, waits for work or is out of service, so that only
+rows that do the same are compared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stethoscope.analysis.comparable import OCCUPATION, STATIC, joined, numbered
+from stethoscope.analysis.outliers import Grouping
+from stethoscope.analysis.windows import fitted
+from stethoscope.model.metric import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stethoscope.analysis.layout import Layout, Numbers
+    from stethoscope.analysis.moment import Moment
+    from stethoscope.analysis.windows import Flags
+    from stethoscope.model.fleet import FleetSnapshot, Floats, Node
+
+IDLE, BUSY, OUT = 0, 1, 2
+"""Roles: nothing runs there, a job does (be it that it waits), or the scheduler has the node out of service."""
+HELD_SHARE = 0.03
+"""A GPU of whose memory more than this is in use belongs to somebody."""
+WORKING = 5.0
+"""So does one that is busy for more than this share of time, in percent."""
+REFRESH_S = 30.0
+"""What nodes say of their versions is looked up again after so long."""
+NEVER = -2
+"""Number of the job of a row that was not seen yet; -1 is that of no job."""
+
+
+class Occupation:
+    """Job and role of each GPU and each node, and since when; everything else follows its node."""
+
+    def __init__(self) -> None:
+        """Know nothing yet."""
+        self._numbers: dict[str, int] = {}
+        self._inputs: tuple[Any, list[Any], list[Any]] = (None, [], [])
+        self._node_job = np.zeros(0, dtype=np.int64)
+        self._out = np.zeros(0, dtype=bool)
+        self._own_job = np.zeros(0, dtype=np.int64)
+        """Of each GPU, as its processes say."""
+        self._served = np.zeros(0, dtype=np.int64)
+        """The job for which each GPU was seen at work last."""
+        self._job = {scope: np.zeros(0, dtype=np.int64) for scope in (Scope.GPU, Scope.NODE)}
+        self._role = {scope: np.zeros(0, dtype=np.int64) for scope in (Scope.GPU, Scope.NODE)}
+        self._since = {scope: np.zeros(0) for scope in (Scope.GPU, Scope.NODE)}
+        self._groups: dict[tuple[Scope, str], tuple[float, Layout, Grouping, Numbers]] = {}
+
+    @classmethod
+    def of(cls, moment: Moment) -> Occupation:
+        """Return what rows do at one moment, without anything of before."""
+        occupation = cls()
+        occupation.fit({scope: np.ones(moment.rows(scope), dtype=bool) for scope in moment.layout.owner})
+        occupation.take(moment)
+        return occupation
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory of what is remembered."""
+        return sum(array.nbytes for part in (self._job, self._role, self._since) for array in part.values())
+
+    def fit(self, changed: Mapping[Scope, Flags]) -> None:
+        """Take the rows of a new layout."""
+        self._inputs = (None, [], [])
+        self._served = fitted(self._served, changed[Scope.GPU], NEVER).astype(np.int64)
+        for scope, job in self._job.items():
+            self._job[scope] = fitted(job, changed[scope], NEVER).astype(np.int64)
+            self._role[scope] = fitted(self._role[scope], changed[scope], IDLE).astype(np.int64)
+            self._since[scope] = fitted(self._since[scope], changed[scope], -np.inf).astype(np.float64)
+        self._groups.clear()
+
+    def forget(self, *, samples: bool) -> None:
+        """Keep what rows do: nobody was seen to change."""
+
+    def take(self, moment: Moment) -> None:
+        """Look at what every row does now."""
+        moment.occupation = self
+        self._read(moment.snapshot, moment)
+        owner = moment.layout.owner[Scope.GPU]
+        there = owner >= 0
+        node_job = np.where(there, self._node_job[owner], -1)
+        held, known = _held(moment)
+        works = (self._own_job >= 0) | held
+        self._served = np.where(works & (node_job >= 0), node_job, self._served)
+        # Who worked for a job goes on to belong to it, also when its process is gone, until the job is.
+        busy = works | ((node_job >= 0) & (self._served == node_job))
+        was_busy = self._role[Scope.GPU] == BUSY
+        busy |= was_busy & ~known & (self._own_job < 0)
+        role = np.where(self._out[owner] & ~works, OUT, np.where(busy, BUSY, IDLE))
+        job = np.where(self._own_job >= 0, self._own_job, np.where(busy, node_job, -1))
+        self._change(Scope.GPU, np.where(there, job, -1), np.where(there, role, IDLE), moment.mono)
+        any_busy = np.zeros(len(self._node_job), dtype=bool)
+        any_busy[owner[there & busy]] = True
+        role = np.where(self._out, OUT, np.where(any_busy | (self._node_job >= 0), BUSY, IDLE))
+        self._change(Scope.NODE, self._node_job, role, moment.mono)
+
+    def job(self, scope: Scope, owner: Numbers) -> Numbers:
+        """Return the number of the job of each row, -1 for none or one that is not known."""
+        return self._of(self._job, scope, owner, -1)
+
+    def role(self, scope: Scope, owner: Numbers) -> Numbers:
+        """Return IDLE, BUSY or OUT for each row."""
+        return self._of(self._role, scope, owner, IDLE)
+
+    def since(self, scope: Scope, owner: Numbers) -> Floats:
+        """Return since when (monotonic seconds) each row does what it does; -inf for longer than it was watched."""
+        own: Floats = self._since[scope] if scope in self._since else self._since[Scope.NODE][owner]
+        return own
+
+    def groups(self, moment: Moment, scope: Scope, of: str) -> Numbers:
+        """Return the number of the group of each row of `scope`, -1 for none; `of` as in `comparable.KINDS`."""
+        return self._grouped(moment, scope, of)[3]
+
+    def grouping(self, moment: Moment, scope: Scope, of: str) -> Grouping:
+        """Return the same in the order that looking for outliers needs."""
+        return self._grouped(moment, scope, of)[2]
+
+    def _grouped(self, moment: Moment, scope: Scope, of: str) -> tuple[float, Layout, Grouping, Numbers]:
+        layout = moment.layout
+        known = self._groups.get((scope, of))
+        if known is not None and known[1] is layout and 0 <= moment.mono - known[0] < REFRESH_S:
+            return known
+        parts = of.split("+")
+        if all(part in STATIC for part in parts):
+            numbers = layout.groups(scope, of)
+        else:
+            numbers = joined([self._numbers_of(moment, scope, part) for part in parts])
+        found = moment.mono, layout, Grouping.of(numbers, layout.owner[scope]), numbers
+        self._groups[scope, of] = found
+        return found
+
+    def _numbers_of(self, moment: Moment, scope: Scope, part: str) -> Numbers:
+        if part in STATIC:
+            return moment.layout.groups(scope, part)
+        owner = moment.layout.owner[scope]
+        if part not in OCCUPATION:
+            return numbered(moment.layout, moment.snapshot.nodes, scope, part)
+        # Rows whose job nobody knows are a group too.
+        numbers = self.role(scope, owner) if part == "role" else self.job(scope, owner) + 1
+        return np.where(owner >= 0, np.maximum(numbers, 0), -1)
+
+    @staticmethod
+    def _of(known: Mapping[Scope, Numbers], scope: Scope, owner: Numbers, none: int) -> Numbers:
+        if scope in known:
+            return known[scope]
+        return np.where(owner >= 0, known[Scope.NODE][owner], none)
+
+    def _change(self, scope: Scope, job: Numbers, role: Numbers, mono: float) -> None:
+        before, was = self._job[scope], self._role[scope]
+        # To learn for which job a row works is no change of what it does.
+        other = (role != was) | ((job != before) & (before >= 0))
+        if not np.array_equal(job, before) or other.any():
+            self._since[scope] = np.where(other & (before != NEVER), mono, self._since[scope])
+            self._job[scope], self._role[scope] = job, role
+            self._groups.clear()
+
+    def _read(self, snapshot: FleetSnapshot, moment: Moment) -> None:
+        """Read anew what nodes and the scheduler say of jobs, where that changed."""
+        nodes = snapshot.nodes
+        processes, states = [node.processes for node in nodes], [node.scheduler for node in nodes]
+        jobs, before, states_before = self._inputs
+        same_size = len(before) == len(nodes)
+        changed = [i for i, node in enumerate(processes) if not same_size or node is not before[i]]
+        other_states = not same_size or any(now is not old for now, old in zip(states, states_before, strict=True))
+        if not changed and not other_states and snapshot.jobs is jobs:
+            return
+        if not same_size:
+            self._own_job = np.full(moment.rows(Scope.GPU), -1, dtype=np.int64)
+        for index in changed:
+            self._read_processes(nodes[index])
+        self._inputs = (snapshot.jobs, processes, states)
+        self._out = np.array([state is not None and state.is_out_of_service for state in states], dtype=bool)
+        self._node_job = self._jobs_of_nodes(snapshot)
+
+    def _read_processes(self, node: Node) -> None:
+        if node.gpu_first < 0:
+            return
+        rows = {gpu.index: node.gpu_first + position for position, gpu in enumerate(node.gpus)}
+        self._own_job[node.gpu_first : node.gpu_first + len(node.gpus)] = -1
+        for process in node.processes or ():
+            key = process.slurm_job or process.pod or process.container
+            if key and process.gpu in rows and "C" in (process.kind or "C"):
+                self._own_job[rows[process.gpu]] = self._number(key)
+
+    def _jobs_of_nodes(self, snapshot: FleetSnapshot) -> Numbers:
+        """Return the job of each node: the one that the scheduler runs there, else the one that its processes are of;
+        -1 where there are several."""
+        found: list[set[int]] = [set() for _ in snapshot.nodes]
+        for job in snapshot.jobs:
+            if job.state in ("", "running"):
+                for name in job.nodes:
+                    index = snapshot.by_name.get(name)
+                    if index is not None:
+                        found[index].add(self._number(job.id))
+        for node, known in zip(snapshot.nodes, found, strict=True):
+            if not known and node.scheduler is not None:
+                known.update(self._number(job) for job in node.scheduler.jobs)
+            if not known and node.gpu_first >= 0:
+                own = self._own_job[node.gpu_first : node.gpu_first + len(node.gpus)]
+                known.update(own[own >= 0].tolist())
+        return np.array([next(iter(known)) if len(known) == 1 else -1 for known in found], dtype=np.int64)
+
+    def _number(self, key: str) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+
+def _held(moment: Moment) -> tuple[Flags, Flags]:
+    """Return of which GPUs memory or time is in use, and of which that is known."""
+    used, total, util = (moment.values(name) for name in ("gpu_fb_used", "gpu_fb_total", "gpu_util"))
+    return (used > HELD_SHARE * total) | (util > WORKING), ~(np.isnan(used) & np.isnan(util))
