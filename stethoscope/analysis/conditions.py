@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stethoscope.analysis.baseline import deviates
 from stethoscope.analysis.changed import changed, changed_memory
 from stethoscope.analysis.distant import distant, distant_memory
-from stethoscope.analysis.leaves import SINGLE_LOOK_S, absent, against, compare, compare_memory, link, xid
+from stethoscope.analysis.leaves import SINGLE_LOOK_S, absent, against, compare, compare_memory, link, unmeasured, xid
 from stethoscope.analysis.leaves_words import about, kernel_log, word_differs, word_is
 from stethoscope.analysis.long import long, long_memory
 from stethoscope.analysis.past import Past
@@ -25,9 +26,11 @@ from stethoscope.specs.condition import (
     XidSeen,
     leaves,
 )
+from stethoscope.specs.condition_baseline import Deviates
 from stethoscope.specs.condition_change import Changed
 from stethoscope.specs.condition_kernel import KernelLog
 from stethoscope.specs.condition_long import Long
+from stethoscope.specs.condition_names import Unmeasured
 from stethoscope.specs.condition_peers import Distant
 from stethoscope.specs.condition_words import About, WordDiffers, WordIs
 
@@ -43,6 +46,7 @@ EVALUATORS: dict[type[Leaf], Callable[[Any, Moment, Evaluator], Answer]] = {
     Compare: compare, Against: against, Absent: absent, LinkIs: link, XidSeen: xid,
     KernelLog: kernel_log, WordIs: word_is, WordDiffers: word_differs, About: about,
     Long: long, Distant: distant, Changed: changed,
+    Deviates: deviates, Unmeasured: unmeasured,
 }  # fmt: skip
 """What evaluates each kind of leaf on the rows of its scope."""
 MEMORIES: dict[type[Leaf], Callable[[Any, Evaluator], Memory | None]] = {

@@ -8,7 +8,7 @@ import numpy as np
 
 from stethoscope.analysis.leaves import matches
 from stethoscope.analysis.leaves_words import newest_line, said_word, usual_word
-from stethoscope.analysis.said import FACTS, SAID, number, quantity
+from stethoscope.analysis.said import FACTS, SAID, number, quantity, unit_of
 from stethoscope.analysis.windows import TRUE
 from stethoscope.clock import hms, iso
 from stethoscope.model.finding import Fact
@@ -134,7 +134,7 @@ class Writer:
                 value = self._number(leaf, row)
                 if leaf.aggregate == GROWTH:
                     return None if value is None else f"{number(value)} %"
-                unit = metric.unit if leaf.aggregate in ("delta", "total") else None
+                unit = unit_of(leaf, metric)
                 return None if value is None else quantity(metric, value, unit)
         table, column = self._moment.table(name)
         if column is None:

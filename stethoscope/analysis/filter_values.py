@@ -6,13 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 from stethoscope.analysis.filter_tree import Absent, Codes, Number, Pattern
-from stethoscope.analysis.filter_units import quantity
 from stethoscope.errors import did_you_mean
 from stethoscope.model.fields import FIELDS
 from stethoscope.model.finding import Severity
 from stethoscope.model.frame import LinkState
 from stethoscope.model.metric import DEVICE_SCOPES, REASON_WORDS, Kind, Metric, Reason, Scope
 from stethoscope.model.scheduler import Standing
+from stethoscope.model.units import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stethoscope.analysis.samples import Samples
+from stethoscope.analysis.trend import Trend
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Flags, Ring, Verdicts
 from stethoscope.model.metric import Kind, Reason, Scope
-from stethoscope.specs.condition import EXPECTED, OVERDUE, Absent, Against, Compare, LinkIs, XidSeen
+from stethoscope.specs.condition import EXPECTED, OVERDUE, TRENDS, Absent, Against, Compare, LinkIs, XidSeen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stethoscope.analysis.conditions import Evaluator
     from stethoscope.analysis.moment import Moment
+    from stethoscope.analysis.samples import Memory
     from stethoscope.model.event import LogEvent
     from stethoscope.model.fleet import Floats
+    from stethoscope.specs.condition_names import Unmeasured
 
     Answer = tuple[Verdicts, Floats | None]
     """Verdicts by row of the leaf's scope, and the values that they rest on, if there are any."""
@@ -28,24 +31,30 @@ SINGLE_LOOK_S = 3.0
 KERNEL_LOG_NOTE = "kernel_log"
 """Key of a node's notes that says why its kernel log cannot be read."""
 
+SHORT_SLOPE_S = 900.0
+"""Over a window of so long a slope is told by the minute, over a longer one by the hour."""
 SHORT_SLOTS = 6
 """Within so many slots a rate over the window is told by the last two frames alone."""
 _OPERATORS: dict[str, Callable[[Any, Any], Flags]] = {
     ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip
+_KEPT = {"min": "min", "max": "max", "avg": "last", "slope": "last", "stddev": "last"}
+"""What a slot keeps for an aggregate: of its values; all others need the first total."""
 _NO_ANSWER = (Reason.WAITING, Reason.UNREACHABLE)
 
 
-def compare_memory(leaf: Compare, evaluator: Evaluator) -> Samples | None:
+def compare_memory(leaf: Compare, evaluator: Evaluator) -> Memory | None:
     """Return the samples that a comparison over a window needs; all comparisons of a metric share them."""
     if not leaf.window_s or leaf.aggregate == "last":
         return None
-    keep = {"min": "min", "max": "max", "avg": "last"}.get(leaf.aggregate, "total first")
+    keep = _KEPT.get(leaf.aggregate, "total first")
     metric = evaluator.catalogue[leaf.metric]
     samples = evaluator.shared((leaf.metric, keep), lambda: Samples(metric, keep))
     assert isinstance(samples, Samples)
     samples.ring.need(leaf.window_s)
-    return samples
+    if leaf.aggregate not in TRENDS:
+        return samples
+    return evaluator.shared(("trend", leaf.metric, leaf.window_s), lambda: Trend(samples, leaf.window_s, metric.scope))
 
 
 def compare(leaf: Compare, moment: Moment, evaluator: Evaluator) -> Answer:
@@ -60,12 +69,21 @@ def compare(leaf: Compare, moment: Moment, evaluator: Evaluator) -> Answer:
         totals = moment.totals(leaf.metric)
         return compared(leaf.operator, totals, threshold_of(leaf, moment)), totals
     samples = evaluator.memory(leaf)
+    if isinstance(samples, Trend):
+        trend = samples.slope(moment.mono) if leaf.aggregate == "slope" else samples.stddev(moment.mono)
+        trend[~moment.seen(leaf.metric)] = np.nan
+        read = trend * per(leaf)[0] if leaf.aggregate == "slope" else trend
+        return compared(leaf.operator, trend, threshold_of(leaf, moment)), read
     assert isinstance(samples, Samples)
     ring = samples.ring
     if leaf.aggregate in ("min", "max", "avg"):
         values, ages = ring.over(leaf.window_s, moment.mono)
         least_s = SINGLE_LOOK_S if evaluator.single_look else leaf.window_s
-        return _covered(leaf, values, ages, min(least_s, leaf.window_s) - ring.slot_s), values
+        verdicts = _covered(leaf, values, ages, min(least_s, leaf.window_s) - ring.slot_s)
+        if (leaf.aggregate, leaf.operator[0]) in (("max", ">"), ("min", "<")):
+            # One sample beyond the threshold is enough, however many are still to come.
+            verdicts[_OPERATORS[leaf.operator](values, leaf.threshold)] = TRUE
+        return verdicts, values
     return _change(leaf, ring, moment)
 
 
@@ -92,6 +110,11 @@ def _change(leaf: Compare, ring: Ring, moment: Moment) -> Answer:
         # A counter only grows: what was counted in a part of the window is a lower bound for the whole.
         verdicts[_OPERATORS[leaf.operator](judged, leaf.threshold)] = TRUE
     return verdicts, values
+
+
+def per(leaf: Compare) -> tuple[float, str]:
+    """Return in how many seconds the change of a slope is told to people, and how that is written."""
+    return (60.0, "/m") if leaf.window_s <= SHORT_SLOPE_S else (3600.0, "/h")
 
 
 def threshold_of(leaf: Compare, moment: Moment) -> float | Floats:
@@ -173,6 +196,11 @@ def xid(leaf: XidSeen, moment: Moment, evaluator: Evaluator) -> Answer:
         if any(matches(leaf, event, moment.wall) for event in events):
             verdicts[row] = TRUE
     return verdicts, None
+
+
+def unmeasured(leaf: Unmeasured, moment: Moment, evaluator: Evaluator) -> Answer:
+    """Tell nothing of what nothing here measures."""
+    return np.full(moment.rows(leaf.own), np.int8(UNKNOWN)), None
 
 
 def matches(leaf: XidSeen, event: LogEvent, wall: float) -> bool:

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stethoscope.analysis.leaves import threshold_of
+from stethoscope.analysis.baseline import expectations
+from stethoscope.analysis.leaves import per, threshold_of
 from stethoscope.analysis.leaves_words import fact_of_line, fact_of_word
 from stethoscope.clock import duration, iso
 from stethoscope.model.quantity import as_said
 from stethoscope.specs.condition import Against, Compare, Leaf
+from stethoscope.specs.condition_baseline import Deviates
 from stethoscope.specs.condition_change import Changed
 from stethoscope.specs.condition_kernel import KernelLog
 from stethoscope.specs.condition_long import GROWTH, Long
@@ -48,12 +50,21 @@ def number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0") if abs(value) >= 10 else f"{value:.2g}"
 
 
+def unit_of(leaf: Compare | Long, metric: Metric) -> str | None:
+    """Return the unit of the values of a comparison, None for that of the metric."""
+    if isinstance(leaf, Compare) and leaf.aggregate == "slope":
+        return as_said(2, metric.shown_unit)[1] + per(leaf)[1]
+    return metric.unit if leaf.aggregate in ("delta", "total") else None
+
+
 def said_compare(leaf: Compare, moment: Moment, row: int) -> tuple[str, str]:
     """Return the metric with its aggregate, and the bound that was crossed."""
     metric = moment.catalogue[leaf.metric]
-    unit = metric.unit if leaf.aggregate in ("delta", "total") else None
+    unit = unit_of(leaf, metric)
     limits = threshold_of(leaf, moment)
     limit = limits if isinstance(limits, float) else float(limits[row])
+    if leaf.aggregate == "slope":
+        limit *= per(leaf)[0]
     if np.isnan(limit):
         expected = ""
     elif leaf.operator == "has":
@@ -90,8 +101,15 @@ def said_changed(leaf: Changed, moment: Moment, row: int) -> tuple[str, str]:
     return f"{leaf.metric} change", f"{before} until {iso(change.at)}"
 
 
+def said_baseline(leaf: Deviates, moment: Moment, row: int) -> tuple[str, str]:
+    """Return the metric, and what is expected of it."""
+    expected = float(expectations(leaf, moment)[row])
+    return leaf.metric, "" if np.isnan(expected) else f"about {quantity(moment.catalogue[leaf.metric], expected)}"
+
+
 SAID: dict[type[Leaf], Callable[[Any, Moment, int], tuple[str, str]]] = {
     Compare: said_compare, Against: said_against, Distant: said_against, Long: said_long, Changed: said_changed,
+    Deviates: said_baseline,
 }  # fmt: skip
 """For each kind of leaf that has values: the name of its fact (a metric's id, then words) and what was expected, at a
 row of the leaf's own scope."""

@@ -133,11 +133,30 @@ class Ring:
         else:
             np.copyto(kept, values, where=~np.isnan(values))
 
+    @property
+    def newest(self) -> int:
+        """Return the number of the newest slot, -1 before the first."""
+        return self._newest
+
+    def at(self, slot: int) -> float | None:
+        """Return when the samples of a slot came, None for a slot without any, or one that is no longer kept."""
+        if not max(0, self._newest - self._slots + 1) <= slot <= self._newest:
+            return None
+        at = float(self._at[slot % self._slots])
+        return None if np.isnan(at) else at
+
+    def values(self, slot: int) -> Floats:
+        """Return what a slot holds, NaN for none."""
+        return np.asarray(self._data[slot % self._slots], np.float64)
+
+    def slots(self, window_s: float, mono: float) -> list[tuple[int, float]]:
+        """Return the slots with samples of the last `window_s` seconds and their times, the oldest first."""
+        slots = range(max(0, self._newest - self._slots + 1), self._newest + 1)
+        return [(slot, at) for slot in slots if (at := self.at(slot)) is not None and at >= mono - window_s - 1e-6]
+
     def _window(self, window_s: float, mono: float) -> list[int]:
         """Return the places of the slots with samples of the last `window_s` seconds, the oldest first."""
-        slots = range(max(0, self._newest - self._slots + 1), self._newest + 1)
-        places = [slot % self._slots for slot in slots]
-        return [place for place in places if self._at[place] >= mono - window_s - 1e-6]
+        return [slot % self._slots for slot, _ in self.slots(window_s, mono)]
 
     def oldest(self, window_s: float, mono: float) -> tuple[Floats, Floats]:
         """Return the oldest value of each row within the window, and the age of it in seconds; NaN where none is."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from stethoscope.analysis.derive import DERIVED
 from stethoscope.analysis.fold import FleetState
+from stethoscope.analysis.job_table import job_table
 from stethoscope.errors import did_you_mean
 from stethoscope.model import wire
 from stethoscope.model.facts import Devices, Facts
@@ -33,7 +34,7 @@ _PCI = "0000:{:02x}:00"
 _FIRST_BUS = 0x1B
 DEVICES = {
     Scope.NODE: "", Scope.GPU: "0", Scope.PORT: "mlx5_0", Scope.NVLINK: "0/0", Scope.PCIE: "0000:17:00.0",
-    Scope.NET: "eth0", Scope.DISK: "nvme0n1", Scope.FS: "/scratch",
+    Scope.NET: "eth0", Scope.DISK: "nvme0n1", Scope.FS: "/scratch", Scope.JOB: "",
 }  # fmt: skip
 """The device that a series is about when it names none."""
 BUSY = {
@@ -73,7 +74,7 @@ class TestFleet:
         self._nodes = [_Node(SUBJECT, every_s, test.expected_gpus, subject)]
         self._nodes += [_Node(name, every_s, None, self._read(test.peers, name)) for name in names]
         lengths = [len(cells) for devices in subject.values() for cells in devices.values()]
-        self.samples = max([1, *lengths, *(number + 1 for number in test.xid)])
+        self.samples = max([1, *lengths, *(number + 1 for number in (*test.xid, *test.kernel))])
         """How many samples the subject's series have."""
         self._state = FleetState(catalogue, self._nodes, "self-test")
         self._linked: dict[str, LinkState] = {}
@@ -85,7 +86,7 @@ class TestFleet:
         for name, cells in series.items():
             metric = self._known(name)
             by_device = cells if isinstance(cells, dict) else {"": cells}
-            if metric.scope is Scope.NODE and isinstance(cells, dict):
+            if metric.scope in (Scope.NODE, Scope.JOB) and isinstance(cells, dict):
                 raise ValueError(f"{name} is a metric of a {metric.scope}, which has no devices")
             samples[metric.id] = {
                 str(device): expanded(each, f"{node}:{name}:{device}") for device, each in by_device.items()
@@ -103,7 +104,7 @@ class TestFleet:
     def _known(self, name: str) -> Metric:
         if name not in self._catalogue:
             raise ValueError(f'unknown metric "{name}"{did_you_mean(name, self._catalogue)}')
-        if self._catalogue[name].tier == "console":
+        if self._catalogue[name].tier == "console" and self._catalogue[name].scope is not Scope.JOB:
             raise ValueError(f"{name} is worked out by the console: use link, frames or xid")
         return self._catalogue[name]
 
@@ -120,11 +121,17 @@ class TestFleet:
             if state is not LinkState.LIVE or quiet:
                 continue
             self._send(node, sample, at)
-            if own and sample in self._test.xid:
-                pci = _PCI.format(_FIRST_BUS)
-                text = f"NVRM: Xid (PCI:{pci}): {self._test.xid[sample]}, pid='<unknown>', name=<unknown>"
+            for text in self._log(sample) if own else ():
                 event = wire.Event(seq=self._next(), mono=at, wall=WALL + at, source="kernel", text=text, at=WALL + at)
                 self._state.apply(Frame(node.name, WALL + at, at, b""), event)
+
+    def _log(self, sample: int) -> list[str]:
+        """Return the kernel lines of the subject."""
+        lines = [self._test.kernel[sample]] if sample in self._test.kernel else []
+        if sample in self._test.xid:
+            pci = _PCI.format(_FIRST_BUS)
+            lines.append(f"NVRM: Xid (PCI:{pci}): {self._test.xid[sample]}, pid='<unknown>', name=<unknown>")
+        return lines
 
     def _next(self) -> int:
         self._seq += 1
@@ -166,13 +173,21 @@ class TestFleet:
                 node={name: cells[0] for name, cells in found.get(Scope.NODE, {}).items()},
                 gpu=found.get(Scope.GPU, {}),
                 devices={
-                    scope: Devices(tuple(self._devices(node, scope)), values, whole=scope not in listed)
+                    scope: self._found(node, scope, values, whole=scope not in listed)
                     for scope, values in found.items()
                     if scope in DEVICE_SCOPES
                 },
             )
             listed |= facts.devices.keys()
             self._state.take_facts(frame, at, facts, every_s=self._every_s)
+        words = self._test.words if node.name == SUBJECT else self._test.peer_words
+        if words:
+            self._state.take_facts(frame, at, Facts("identity", words=words), every_s=self._every_s)
+
+    def _found(self, node: _Node, scope: Scope, values: dict[str, list[Any]], *, whole: bool) -> Devices:
+        names = tuple(self._devices(node, scope))
+        about = dict.fromkeys(names, self._test.about) if self._test.about else {}
+        return Devices(names, values, about, whole=whole)
 
     def _devices(self, node: _Node, scope: Scope) -> list[str]:
         """Return the devices of a scope that a node has: those that its series name."""
@@ -202,23 +217,29 @@ class TestFleet:
     @staticmethod
     def _is_put(metric: Metric) -> bool:
         """Tell whether a metric is worked out by the console, so that a test puts its values where they would be."""
-        return metric.id in DERIVED
+        return metric.id in DERIVED or metric.scope is Scope.JOB
 
     def look(self, sample: int, at: float) -> FleetSnapshot:
         """Return the fleet at `at` seconds, `sample` being the last one that was sent."""
         snapshot = self._state.snapshot(WALL + at, at)
         put = [name for name in self._nodes[0].series if self._is_put(self._catalogue[name])]
-        if self._test.job:
-            snapshot = self._with_job(snapshot)
+        if self._test.job or any(self._catalogue[name].scope is Scope.JOB for name in put):
+            snapshot = self._with_job(snapshot, sample)
         tables: dict[Scope, Table] = {}
         for name in put:
             scope = self._catalogue[name].scope
-            tables[scope] = self._with(snapshot, tables.get(scope, snapshot.tables[scope]), name, sample)
+            if scope is not Scope.JOB:
+                tables[scope] = self._with(snapshot, tables.get(scope, snapshot.tables[scope]), name, sample)
         return replace(snapshot, tables={**snapshot.tables, **tables}) if tables else snapshot
 
-    def _with_job(self, snapshot: FleetSnapshot) -> FleetSnapshot:
+    def _with_job(self, snapshot: FleetSnapshot, sample: int) -> FleetSnapshot:
         job = Job(JOB_PLACE.partition("/")[2], "test", "running", nodes=tuple(node.name for node in self._nodes))
-        return replace(snapshot, jobs=(job,))
+        series = self._nodes[0].series
+        metrics = [self._catalogue[name] for name in series if self._catalogue[name].scope is Scope.JOB]
+        values = {metric.id: _code(self._cell(metric, series[metric.id], "", sample)) for metric in metrics}
+        self._version += 1
+        table = job_table([values], self._catalogue, version=self._version)
+        return replace(snapshot, jobs=(job,), tables={**snapshot.tables, Scope.JOB: table})
 
     def _with(self, snapshot: FleetSnapshot, table: Table, name: str, sample: int) -> Table:
         """Return the table with the values that the series have of a metric which is worked out."""

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 OPERATORS = (">", ">=", "<", "<=", "==", "!=", "has")
 """`has` is for bit masks: true when any bit of the threshold is set."""
-AGGREGATES = ("every", "last", "total", "delta", "rate", "min", "max", "avg")
+AGGREGATES = ("every", "last", "total", "delta", "rate", "min", "max", "avg", "slope", "stddev")
+TRENDS = ("slope", "stddev")
+"""Aggregates of the straight line through the samples of a window."""
 EXPECTED, OVERDUE = "expected", "overdue"
 """Thresholds that differ from node to node: the GPUs that the fleet file names, and five ticks and five seconds."""
 TIER_S = {"fast": 5.0, "medium": 30.0, "slow": 60.0, "console": 5.0}
@@ -67,7 +69,8 @@ class Compare(OfMetric):
     """A number in the metric's unit (a counter's: of its rate, or the count for `delta`), the id of another metric,
     EXPECTED or OVERDUE."""
     aggregate: str = "last"
-    """last, total (what a counter stands at), delta, rate, min, max or avg; `every` is a Held around a `last`."""
+    """last, total (what a counter stands at), delta, rate, min, max, avg, slope (change per second of the
+    straight line through the samples) or stddev; `every` is a Held around a `last`."""
     window_s: float = 0.0
     """0 for the `delta` of a counter is the change since its first reading."""
     times: float = 1.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stethoscope.specs.condition import MAX_WINDOW_S, OPERATORS, OfMetric
-from stethoscope.specs.duration import duration_s
+from stethoscope.specs.duration import spoken_s
 
 if TYPE_CHECKING:
     from stethoscope.specs.condition import Condition
@@ -39,7 +39,7 @@ def is_long(data: dict[Any, Any]) -> bool:
     if data.get("aggregate") == GROWTH:
         return True
     try:
-        return "window" in data and duration_s(data["window"]) > MAX_WINDOW_S
+        return "window" in data and spoken_s(data["window"]) > MAX_WINDOW_S
     except ValueError:
         return False
 

@@ -6,12 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from stethoscope.errors import DataError, did_you_mean
 from stethoscope.specs.condition import MAX_WINDOW_S, TIER_S, Combined, Condition, Held
+from stethoscope.specs.condition_baseline import read_baseline
+from stethoscope.specs.condition_change import read_change
 from stethoscope.specs.condition_compare import read_compare
+from stethoscope.specs.condition_forms import canonical
 from stethoscope.specs.condition_kernel import read_kernel_log
+from stethoscope.specs.condition_names import Unmeasured, in_our_words, joins, stand_in
 from stethoscope.specs.condition_peers import read_against
 from stethoscope.specs.condition_states import read_absent, read_link, read_xid
 from stethoscope.specs.condition_words import read_about, read_word
-from stethoscope.specs.duration import duration_s
+from stethoscope.specs.duration import spoken_s
+from stethoscope.specs.load import several
+from stethoscope.specs.metric_names import find, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,8 +29,9 @@ Path = tuple[str | int, ...]
 """Where in a file something stands: keys and positions."""
 
 READERS: dict[str, Callable[[ConditionReader, dict[Any, Any], Path], Condition]] = {
-    "link": read_link, "xid": read_xid, "missing": read_absent, "peers": read_against, "metric": read_compare,
-    "kernel_log": read_kernel_log, "word": read_word, "about": read_about,
+    "link": read_link, "xid": read_xid, "missing": read_absent, "peers": read_against,
+    "baseline": read_baseline, "change": read_change,
+    "metric": read_compare, "kernel_log": read_kernel_log, "word": read_word, "about": read_about,
 }  # fmt: skip
 """The key that tells a leaf -> what reads it (the reader, the mapping, its path). The first that a condition has
 wins."""
@@ -44,13 +51,26 @@ class ConditionReader:
         if isinstance(data, list):
             if not data:
                 raise self.error("an empty list would always be true", path)
-            return Combined("all", tuple(self.trigger(item, (*path, i)) for i, item in enumerate(data)))
+            return Combined("all", self._parts(data, path))
+        data = canonical(self, data, path)
         if not isinstance(data, dict):
             raise self.error("a condition is a mapping such as {metric: ..., operator: ..., threshold: ...}", path)
         how = next((key for key in _COMBINERS if key in data), None)
         if how is not None:
             return self._combined(how, data, path)
         return self._leaf(data, path)
+
+    def _parts(self, data: list[Any], path: Path) -> tuple[Condition, ...]:
+        """Return all conditions of a list; an error says what is wrong with any of them."""
+        parts, errors = [], []
+        for position, item in enumerate(data):
+            try:
+                parts.append(self.trigger(item, (*path, position)))
+            except DataError as error:
+                errors.append(error)
+        if errors:
+            raise several(errors)
+        return tuple(parts)
 
     def _combined(self, how: str, data: dict[Any, Any], path: Path) -> Condition:
         self.only(data, (how, "for"), path)
@@ -61,7 +81,7 @@ class ConditionReader:
         else:
             if not isinstance(parts, list) or not parts:
                 raise self.error(f'"{how}" takes a list of conditions', (*path, how))
-            condition = Combined(how, tuple(self.trigger(item, (*path, how, i)) for i, item in enumerate(parts)))
+            condition = Combined(how, self._parts(parts, (*path, how)))
         return self._held(condition, data, path)
 
     def _held(self, condition: Condition, data: dict[Any, Any], path: Path) -> Condition:
@@ -69,14 +89,29 @@ class ConditionReader:
         return Held(condition, held_s) if held_s else condition
 
     def _leaf(self, data: dict[Any, Any], path: Path) -> Condition:
-        if "baseline" in data:
-            raise DataError("baseline: is not supported yet", where=self.loaded.where_key(*path, "baseline"))
         key = next((key for key in READERS if key in data), "metric")
-        return self._held(READERS[key](self, data, path), data, path)
+        other = find(data.get("metric"), self.catalogue)
+        if other is None or other.name in self.catalogue:
+            return self._held(READERS[key](self, data, path), data, path)
+        if not other.metrics:
+            # What is written is checked all the same.
+            catalogue = {**self.catalogue, other.name: stand_in(other)}
+            READERS[key](ConditionReader(self.loaded, catalogue), {**data, "metric": other.name}, path)
+            return Unmeasured(other.name, other.scope)
+        parts = tuple(READERS[key](self, ours, path) for ours in in_our_words(data, other, self.catalogue))
+        return self._held(parts[0] if len(parts) == 1 else Combined(joins(data), parts), data, path)
 
     def error(self, message: str, path: Path) -> DataError:
         """Return an error about the value at `path`."""
         return self.loaded.error(message, *path)
+
+    def error_key(self, message: str, path: Path) -> DataError:
+        """Return an error about the key that ends `path`."""
+        return DataError(message, where=self.loaded.where_key(*path))
+
+    def written(self, path: Path, key: str | int) -> str | int:
+        """Return a key as it stands in the file."""
+        return self.loaded.written.get((*path, key), key)
 
     def window(self, data: dict[Any, Any], metric: Metric, path: Path, *, least_samples: int = 3) -> float:
         """Return the seconds of the key `window`, 0 without one; an error for one that holds too few samples, or that
@@ -98,7 +133,7 @@ class ConditionReader:
     def duration(self, value: Any, path: Path) -> float:
         """Return the seconds of `30s`, `5m`, `1h`, or of a plain number of seconds."""
         try:
-            return duration_s(value)
+            return spoken_s(value)
         except ValueError as error:
             raise self.error(str(error), path) from None
 
@@ -106,7 +141,14 @@ class ConditionReader:
         """Return what the key `metric` names."""
         if data.get("metric") is None:
             raise self.error('the key "metric" is missing', path)
-        return self.catalogue[self.word(data["metric"], self.catalogue, "metric", (*path, "metric"))]
+        other = find(data["metric"], self.catalogue)
+        if other is None:
+            message = f'unknown metric "{data["metric"]}"{nearest(data["metric"], self.catalogue)}'
+            raise self.error(message, (*path, "metric"))
+        if len(other.metrics) != 1:
+            what = f"stands for {' and '.join(other.metrics)}" if other.metrics else "is measured by nothing here"
+            raise self.error(f'"{other.name}" {what}', (*path, "metric"))
+        return self.catalogue[other.metrics[0]]
 
     def word(self, word: Any, known: Any, what: str, path: Path) -> str:
         """Return `word`, which must be one of `known`; `what` names it in the error."""
@@ -127,8 +169,8 @@ class ConditionReader:
         """Raise for a key that is none of `known`."""
         for key in data:
             if key not in known:
-                where = self.loaded.where_key(*path, key)
-                raise DataError(f'unknown key "{key}"{did_you_mean(str(key), known)}', where=where)
+                said = self.written(path, key)
+                raise self.error_key(f'unknown key "{said}"{did_you_mean(str(key), known)}', (*path, key))
 
     @staticmethod
     def listed(value: Any) -> list[Any]:

@@ -33,11 +33,12 @@ _WORDS = {
 _Path = tuple[str | int, ...]
 
 
-def explain(loaded: Loaded, type_: Any) -> list[DataError]:
-    """Return what keeps `loaded` from being a `type_`, in the order of the file, at most MAX_ERRORS."""
+def explain(loaded: Loaded, type_: Any, data: Any, path: _Path) -> list[DataError]:
+    """Return what keeps `data`, at `path` of the file, from being a `type_`, in the order of the file, at most
+    MAX_ERRORS."""
     errors = []
-    for path, message, at_key in _walk(loaded.data, type_, ()):
-        where = loaded.where_key(*path) if at_key else loaded.where(*path)
+    for here, message, at_key in _walk(data, type_, path):
+        where = loaded.where_key(*here) if at_key else loaded.where(*here)
         errors.append(DataError(message, where=where))
         if len(errors) == MAX_ERRORS:
             break

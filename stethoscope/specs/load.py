@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import yaml
 
 from stethoscope.errors import DataError
 from stethoscope.text import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 T = TypeVar("T")
 
@@ -73,22 +76,31 @@ class Loaded:
     """What errors call the file: its path."""
     text: str
     data: Any
+    many: bool = False
+    """The data is a list of documents, whatever their number."""
+    written: dict[tuple[str | int, ...], str | int] = field(default_factory=dict, compare=False)
+    """Path whose last key was given another name since -> the key as it stands in the file."""
 
     def where(self, *path: str | int) -> str:
         """Return `file:line:column` of the value at `path`, or of the nearest part around it that exists."""
-        return _position(self.name, _find(_compose(self.name, self.text), path, key=False))
+        return self._where(path, key=False)
 
     def where_key(self, *path: str | int) -> str:
         """Return `file:line:column` of the key that ends `path`."""
-        return _position(self.name, _find(_compose(self.name, self.text), path, key=True))
+        return self._where(path, key=True)
+
+    def _where(self, path: tuple[str | int, ...], *, key: bool) -> str:
+        steps = [self.written.get(path[: depth + 1], step) for depth, step in enumerate(path)]
+        return _position(self.name, _find(_compose(self.name, self.text, many=self.many), tuple(steps), key=key))
 
     def error(self, message: str, *path: str | int) -> DataError:
         """Return an error about the value at `path`."""
         return DataError(message, where=self.where(*path))
 
 
-def load(path: str | Path) -> Loaded:
-    """Return the content of the YAML file at `path`; DataError says what is wrong with it and where."""
+def load(path: str | Path, *, many: bool = False) -> Loaded:
+    """Return the content of the YAML file at `path`, with `many` that of all its documents as a list; DataError says
+    what is wrong with it and where."""
     try:
         with Path(path).open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
@@ -101,43 +113,63 @@ def load(path: str | Path) -> Loaded:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise DataError("not UTF-8 text", where=f"{path}:{line}") from error
-    return loads(text, str(path))
+    return loads(text, str(path), many=many)
 
 
-def loads(text: str, name: str = "text") -> Loaded:
+def loads(text: str, name: str = "text", *, many: bool = False) -> Loaded:
     """Return the content of YAML `text`; errors call it `name`."""
-    node = _compose(name, text)
+    node = _compose(name, text, many=many)
     if node is None:
         return Loaded(name, text, None)
     if "*" in text:
         _count(name, node, {}, set())
-    return Loaded(name, text, _value(name, node, MAX_DEPTH))
+    return Loaded(name, text, _value(name, node, MAX_DEPTH), many)
 
 
 def convert(loaded: Loaded, type_: type[T]) -> T:
     """Return the content of a file as `type_` (of Spec types); DataError or SeveralDataError, with positions."""
+    return convert_part(loaded, loaded.data, (), type_)
+
+
+def convert_part(loaded: Loaded, data: Any, path: tuple[str | int, ...], type_: type[T]) -> T:
+    """Return a part of a file, `data` at `path`, as `type_`, as `convert` does with the whole."""
     try:
-        return msgspec.convert(loaded.data, type_)
+        return msgspec.convert(data, type_)
     except (msgspec.ValidationError, RecursionError) as error:
         # Explaining is a second, slower pass that only broken files pay for.
         from stethoscope.specs.explain import explain
 
-        errors = explain(loaded, type_) or [DataError(clean(str(error)), where=loaded.name)]
-        raise (errors[0] if len(errors) == 1 else SeveralDataError(errors)) from None
+        errors = explain(loaded, type_, data, path) or [DataError(clean(str(error)), where=loaded.where(*path))]
+        raise several(errors) from None
 
 
-def _compose(name: str, text: str) -> yaml.Node | None:
+def several(errors: Sequence[DataError]) -> DataError:
+    """Return one error that says what all of `errors` say; there is at least one."""
+    flat = [one for error in errors for one in (error.errors if isinstance(error, SeveralDataError) else (error,))]
+    return flat[0] if len(flat) == 1 else SeveralDataError(flat)
+
+
+def _compose(name: str, text: str, *, many: bool = False) -> yaml.Node | None:
     try:
         composer = _Composer(text)
     except (yaml.YAMLError, UnicodeError, ValueError) as error:
         raise _syntax_error(name, error) from None
     try:
-        node: yaml.Node | None = composer.get_single_node()
+        node: yaml.Node | None = _documents(composer) if many else composer.get_single_node()
     except (yaml.YAMLError, UnicodeError, ValueError, RecursionError) as error:
         raise _syntax_error(name, error) from None
     finally:
         composer.dispose()
     return node
+
+
+def _documents(composer: Any) -> yaml.Node | None:
+    nodes = []
+    while composer.check_node():
+        nodes.append(composer.get_node())
+        if len(nodes) > MAX_VALUES:
+            raise ValueError(f"more than {MAX_VALUES:,} documents")
+    return yaml.SequenceNode(_LIST, nodes, nodes[0].start_mark, nodes[-1].end_mark) if nodes else None
 
 
 def _syntax_error(name: str, error: Exception) -> DataError:

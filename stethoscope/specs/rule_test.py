@@ -48,6 +48,14 @@ class TestSpec(Spec, frozen=True):
     """Samples that are sent at all; nothing comes afterwards."""
     xid: dict[int, int] = msgspec.field(default_factory=dict)
     """Number of the sample -> Xid in the kernel log."""
+    kernel: dict[int, str] = msgspec.field(default_factory=dict)
+    """Number of the sample -> line in the kernel log."""
+    words: dict[str, str] = msgspec.field(default_factory=dict)
+    """Versions and settings of the subject: driver_version, cpu_governor ..."""
+    peer_words: dict[str, str] = msgspec.field(default_factory=dict)
+    """The same for the peers."""
+    about: dict[str, str] = msgspec.field(default_factory=dict)
+    """What is known of each device that the series name: driver, type, rotational ..."""
     expected_gpus: int | None = None
     summary: str | None = None
     where: list[str] | str | None = None

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from stethoscope.analysis.filter import LONGEST, Filter, FilterError, compile_filter, complete
 from stethoscope.analysis.filter_tree import Joined, Measured, Named, Not
-from stethoscope.analysis.filter_units import quantity
 from stethoscope.model.fields import FIELDS, RESERVED
 from stethoscope.model.metric import Scope
+from stethoscope.model.units import quantity
 from stethoscope.paths import bundled
 from tests.builders import catalogue, fleet
 
