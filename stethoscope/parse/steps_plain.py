@@ -1,0 +1,160 @@
+"""Steps as people print them by hand: `step 120 | loss 2.31 | 0.81 s/step | 812 samples/s`, `iter 16: time 562ms`.
+
+A line counts when it names a step and beside it a loss or a speed; what speaks of validation alone does not.
+"""
+
+from __future__ import annotations
+
+import re
+
+from stethoscope.model.job import Phase, PhaseKind, Step
+from stethoscope.parse.step_words import NUMBER, number, positive, share
+
+
+def _compiled(*parts: str) -> re.Pattern[str]:
+    return re.compile("".join(parts), re.IGNORECASE)
+
+
+_NUM = rf"(?P<v>{NUMBER})"
+_END = r"(?![\w.])"
+_IS = r"[ \t]*[:=]?[ \t]*"
+_PER = r"[ \t_]*(?:/|per)[ \t_]*"
+_BIG = r"\d[\d,]{0,14}"
+_STEP = _compiled(
+    r"(?:^|[^\w./-])(?:global[ _]?|train(?:ing)?[ _]?)?(?:step|iter(?:ation)?|it)s?\b(?:\(train\))?",
+    rf"[ \t]*[:=#]?[ \t]*\[?[ \t]*(?P<n>{_BIG})(?:[ \t]*(?:/|of)[ \t]*(?P<total>{_BIG}))?{_END}",
+)
+_EPOCH_BATCH = _compiled(
+    r"\bepoch(?:\(train\))?:?[ \t]*\[(?P<epoch>\d{1,9})(?:/\d{1,9})?\][ \t]*",
+    r"\[?[ \t]*(?P<n>\d{1,12})/(?P<total>\d{1,12})\]",
+)
+_NOT_TRAINING = _compiled(r"\b(?:valid(?:ation)?|val|eval(?:uation)?|test)[ _]?(?:step|iter|loss|set)?\b")
+_TRAINING = _compiled(r"\btrain")
+_LOSS = _compiled(r"(?:^|[^\w/])(?:train(?:ing)?[ _/]?|lm[ _]|total[ _]|avg[ _])?loss\b", _IS, _NUM, _END)
+_SECONDS = r"[ \t]*(?P<unit>ms|msecs?|secs?|seconds?|s)\b"
+_STEPS = r"(?:steps?|it(?:er(?:ation)?)?s?|batch(?:es)?)\b"
+_TIME = _compiled(r"(?<![\w.])", _NUM, r"[ \t]*(?P<unit>ms|msecs?|secs?|seconds?|s)", _PER, _STEPS)
+_RATE = _compiled(r"(?<![\w.])", _NUM, r"[ \t]*", _STEPS, _PER, r"s(?:ec(?:ond)?)?\b")
+_NAMED_TIME = _compiled(
+    r"\b(?:(?:(?:step|iter(?:ation)?|batch)[ _]?)?time|dt|elapsed|(?:step|iter)[ _]?duration|took)", _IS, _NUM, _SECONDS
+)
+_UNIT_IN_NAME = _compiled(
+    r"\b(?:step|iter(?:ation)?|batch)[ _]?time[ _]?\(?(?P<unit>ms|s|sec)\)?[ \t]*[:=][ \t]*", _NUM, _END
+)
+_METER = _compiled(r"(?:^|[\s,])time:?[ \t]+(?P<v>\d{1,9}\.\d{1,9})(?=[ \t]+(?:\(|data|memory)|[ \t]*$)")
+_METER_DATA = _compiled(r"(?:^|[\s,])data(?:_time)?:?[ \t]+(?P<v>\d{1,9}\.\d{1,9})(?=[ \t]|,|$)")
+_DATA_TIME = _compiled(r"\bdata(?:[ _-]?(?:load(?:ing|er)?|wait))?[ _]?(?:time)?", _IS, _NUM, _SECONDS)
+_LR = _compiled(r"\b(?:lr|learning[ _]rate)\b", _IS, _NUM)
+_NORM = _compiled(r"\b(?:grad(?:ient)?[ _]?norm|gnorm|norm)\b", _IS, _NUM)
+_BATCH = _compiled(r"\b(?:global[ _]batch(?:[ _]size)?|gbs)\b", _IS, _NUM, _END)
+_SAVE = _compiled(r"\b(?:sav(?:ing|ed)|writ(?:ing|ten|e))\b.{0,40}?\bcheckpoint")
+_SAVE_TIME = _compiled(r"\b(?:in|took)[ \t:]+(?P<v>\d{1,7}(?:\.\d{1,9})?)", _SECONDS)
+_LOADED = _compiled(
+    r"\b(?:loaded|resum(?:ed|ing)|restored)\b.{0,40}?\bcheckpoint|\bresum(?:ed|ing) (?:training )?(?:from|at) step\b"
+)
+_EVALUATING = _compiled(
+    r"^(?:\W|\w+ - )*(?:(?:running|starting|begin(?:ning)?) )?(?:evaluation|validation|evaluating|validating)\b"
+)
+
+
+def _speed_of(what: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return the patterns of `812 samples/s` and of `samples/s: 812`, with K and M."""
+    unit = rf"{what}{_PER}s(?:ec(?:ond)?)?"
+    of_gpu = r"(?P<gpu>[ \t_/]*(?:per[ _]|/)?(?:gpu|device|rank))?"
+    return (
+        _compiled(rf"(?P<name>[A-Za-z_]{{2,40}}[:=]?[ \t]*)?(?<![\w.]){_NUM}(?P<k>[KM]?)[ \t]*{unit}{of_gpu}\b"),
+        _compiled(rf"\b{unit}{of_gpu}\b(?P<is>[ \t]*[:=])?[ \t]*{_NUM}(?P<k>[KM]?){_END}"),
+    )
+
+
+_SAMPLES = _speed_of(r"(?:samples?|seq(?:uence)?s?|images?|imgs?|examples?)")
+_TOKENS = _speed_of(r"(?:tokens?|toks?)")
+
+
+def read(text: str) -> Step | Phase | None:
+    """Return what one line tells, None for any other line."""
+    match = _EPOCH_BATCH.search(text) or _STEP.search(text)
+    if match is not None and not _NOT_TRAINING.search(text[: match.start()] or " "):
+        found = _step(text, match)
+        if found is not None:
+            return found
+    return _phase(text)
+
+
+def _step(text: str, match: re.Match[str]) -> Step | None:
+    n, total = int(match["n"].replace(",", "")), int((match["total"] or "0").replace(",", ""))
+    is_meter = match.re is _EPOCH_BATCH
+    if is_meter:
+        n += int(match["epoch"]) * total
+    rest = text[match.end() :]
+    is_lone_validation = _NOT_TRAINING.search(rest) is not None and _TRAINING.search(text) is None
+    loss = _found(_LOSS, text)
+    step_time_s = _time_s(text, is_meter=is_meter)
+    samples, _ = _speed(_SAMPLES, text)
+    tokens, per_gpu = _speed(_TOKENS, text)
+    if is_lone_validation or (loss is None and step_time_s is None and samples is None and tokens is None):
+        return None
+    return Step(
+        step=n,
+        total=None if is_meter else total or None,
+        step_time_s=step_time_s,
+        samples_per_s=samples,
+        tokens_per_s=tokens,
+        per_gpu=per_gpu,
+        batch=positive(_found(_BATCH, text)),
+        loss=loss,
+        lr=_found(_LR, text),
+        grad_norm=_found(_NORM, text),
+        data_time_s=share(_seconds(_DATA_TIME, text) if not is_meter else _found(_METER_DATA, text)),
+        family="plain",
+    )
+
+
+def _time_s(text: str, *, is_meter: bool) -> float | None:
+    for pattern in (_TIME, _UNIT_IN_NAME, _NAMED_TIME):
+        seconds = positive(_seconds(pattern, text))
+        if seconds is not None:
+            return seconds
+    rate = positive(_found(_RATE, text))
+    if rate is not None:
+        return 1.0 / rate
+    # `Time 0.512 (0.530)` of the meters of PyTorch's examples, and `time: 0.99` of mmengine, are seconds.
+    return positive(_found(_METER, text)) if is_meter or "data_time" in text else None
+
+
+def _found(pattern: re.Pattern[str], text: str) -> float | None:
+    match = pattern.search(text)
+    return number(match["v"]) if match is not None else None
+
+
+def _seconds(pattern: re.Pattern[str], text: str) -> float | None:
+    match = pattern.search(text)
+    value = number(match["v"]) if match is not None else None
+    if match is None or value is None:
+        return None
+    return value / 1e3 if match["unit"].lower().startswith("ms") else value
+
+
+def _speed(patterns: tuple[re.Pattern[str], re.Pattern[str]], text: str) -> tuple[float | None, bool]:
+    """Return a speed, and whether it is that of one GPU."""
+    before, after = (pattern.search(text) for pattern in patterns)
+    # `loss 3.2 samples/s 812`: a number that has a name of its own before it is not the one.
+    match = after if before is None or (after is not None and (after["is"] or before["name"])) else before
+    if match is None:
+        return None, False
+    value = number(match["v"])
+    factor = {"K": 1e3, "M": 1e6}.get(match["k"].upper(), 1.0)
+    return positive(None if value is None else value * factor), bool(match["gpu"])
+
+
+def _phase(text: str) -> Phase | None:
+    if "heckpoint" in text or "HECKPOINT" in text:
+        if _LOADED.search(text):
+            return Phase(PhaseKind.LOADED)
+        saving = _SAVE.search(text)
+        if saving is None:
+            return None
+        took = _seconds(_SAVE_TIME, text[saving.start() :])
+        is_end = took is not None or "saved" in saving[0].lower() or "written" in saving[0].lower()
+        return Phase(PhaseKind.CHECKPOINT_END if is_end else PhaseKind.CHECKPOINT_BEGIN, duration_s=positive(took))
+    return Phase(PhaseKind.EVALUATION_BEGIN) if _EVALUATING.match(text) else None
