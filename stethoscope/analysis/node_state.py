@@ -244,6 +244,8 @@ class NodeState:
             version=self.version,
             expected_gpus=self.known.expected_gpus,
             scheduler=self.scheduler,
+            # What a recording, or this machine alone, is said to be does not know of it.
+            maintenance=getattr(self.known, "maintenance", ()),
         )
         return self.published
 

@@ -7,21 +7,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stethoscope.analysis import service
+from stethoscope.analysis import service, telling
+from stethoscope.analysis.awake import Awake
 from stethoscope.analysis.conditions import Evaluator, watched_s
 from stethoscope.analysis.correlate import FOLD_ABOVE, UNFOLD_BELOW, units, visible
+from stethoscope.analysis.correlation import Correlation
 from stethoscope.analysis.evidence import Writer
 from stethoscope.analysis.layout import Layout
 from stethoscope.analysis.leaves import SINGLE_LOOK_S
 from stethoscope.analysis.moment import Moment
-from stethoscope.analysis.windows import FALSE, TRUE, Flags, Verdicts, fitted
+from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Flags, Verdicts, fitted
 from stethoscope.clock import iso
 from stethoscope.model.finding import Finding
 from stethoscope.model.ids import fold, node_of
 from stethoscope.model.metric import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from stethoscope.analysis.past import Past
     from stethoscope.model.fleet import FleetSnapshot, Floats
@@ -61,8 +63,8 @@ class _State:
 @dataclass(frozen=True, slots=True)
 class _Shown:
     finding: Finding
-    rule: int
-    rows: tuple[int, ...]
+    parts: Mapping[int, tuple[int, ...]]
+    """Number of the rule -> rows of its scope; what has a common cause may be found by several."""
 
 
 class Engine:
@@ -91,6 +93,8 @@ class Engine:
             if rule.more_sure is not None:
                 self._evaluator.prepare(rule.more_sure, rule.scope)
         self._states = [_State() for _ in self._rules]
+        self._awake = Awake()
+        self._correlation = Correlation(self._rules)
         self._layout: Layout | None = None
         self._mono: float | None = None
         self._started = 0.0
@@ -101,6 +105,10 @@ class Engine:
     def nbytes(self) -> int:
         """Return the memory of the samples that windows keep."""
         return self._evaluator.nbytes
+
+    def rule(self, id_: str) -> Rule | None:
+        """Return the rule of that id, None when there is none."""
+        return next((rule for rule in self._rules if rule.id == id_), None)
 
     def evaluate(self, snapshot: FleetSnapshot) -> tuple[Finding, ...]:
         """Return every active finding and those cleared lately, the most urgent first; the time is the snapshot's.
@@ -119,17 +127,57 @@ class Engine:
         self._mono = snapshot.mono
         moment = Moment(snapshot, layout, self._catalogue)
         self._evaluator.take(moment)
+        asleep = None if self._single_look else self._awake.look(snapshot)
         for rule, state in zip(self._rules, self._states, strict=True):
-            self._advance(rule, state, self._evaluator.verdicts(rule.trigger, rule.scope, moment), moment)
-        active = {rule.id: state.active for rule, state in zip(self._rules, self._states, strict=True)}
-        seen = visible(self._rules, active, layout)
-        shown: dict[str, _Shown] = {}
-        for number, rule in enumerate(self._rules):
-            if seen[rule.id].any():
-                shown.update(self._findings(number, seen[rule.id], moment))
+            verdicts = self._evaluator.verdicts(rule.trigger, rule.scope, moment)
+            if asleep is not None:
+                verdicts = np.where(asleep[layout.owner[rule.scope]], np.int8(UNKNOWN), verdicts)
+            self._advance(rule, state, verdicts, moment)
+        shown = self._tell(moment)
         self._clear(shown, moment)
         findings = [*(entry.finding for entry in shown.values()), *(finding for _, finding in self._cleared.values())]
         return tuple(sorted(findings, key=lambda f: (f.state != "active", f.severity.rank, f.since, f.id)))
+
+    def _tell(self, moment: Moment) -> dict[str, _Shown]:
+        """Return by id what is found: what the monitor cannot see, common causes, then what stands for itself."""
+        active = {rule.id: state.active for rule, state in zip(self._rules, self._states, strict=True)}
+        if not any(flags.any() for flags in active.values()):
+            self._correlation.forget()
+            return {}
+        dark = self._correlation.dark(moment, active, single_look=self._single_look)
+        seen = visible(self._rules, active, moment.layout)
+        since = [state.since for state in self._states]
+        joined = self._correlation.causes(moment, active, seen, self._verdicts(moment), since, self._started)
+        numbers = {
+            number for parts in (*(one.parts for one in dark), *(one.parts for one in joined)) for number in parts
+        }
+        writers = {number: Writer(self._rules[number], moment, self._evaluator) for number in numbers}
+        shown: dict[str, _Shown] = {}
+        for broken in dark:
+            finding = telling.of_dark(broken, writers, since, moment.snapshot)
+            shown[finding.id] = _Shown(finding, {number: tuple(rows) for number, rows in broken.parts.items()})
+        for entry in joined:
+            id_ = f"{self._rules[entry.first].id}@{entry.cause.name}"
+            parts = {number: tuple(rows) for number, rows in entry.parts.items() if rows}
+            before = self._shown.get(id_)
+            alike = before.finding if before is not None and before.parts == parts else None
+            finding = telling.of_cause(id_, entry, self._rules, writers, since, moment.wall, before=alike)
+            shown[id_] = _Shown(finding, parts)
+            for number, rows in parts.items():
+                rule = self._rules[number]
+                seen[rule.id] = seen[rule.id].copy()
+                seen[rule.id][list(rows)] = False
+        for number, rule in enumerate(self._rules):
+            if seen[rule.id].any():
+                shown.update(self._findings(number, seen[rule.id], moment))
+        return shown
+
+    def _verdicts(self, moment: Moment) -> Callable[[int], Verdicts]:
+        def of(number: int) -> Verdicts:
+            rule = self._rules[number]
+            return self._evaluator.verdicts(rule.trigger, rule.scope, moment)
+
+        return of
 
     def _fit(self, snapshot: FleetSnapshot) -> Layout:
         if self._layout is not None and self._layout.fits(snapshot):
@@ -146,7 +194,7 @@ class Engine:
         self._shown = {
             id_: entry
             for id_, entry in self._shown.items()
-            if not gone[self._rules[entry.rule].scope].intersection(entry.rows)
+            if not any(gone[self._rules[rule].scope].intersection(rows) for rule, rows in entry.parts.items())
         }
         for rule, state in zip(self._rules, self._states, strict=True):
             for row in gone[rule.scope].intersection(state.headlines):
@@ -174,7 +222,9 @@ class Engine:
         rows: list[int] = np.flatnonzero(flags).tolist()
         by_headline: dict[tuple[str, str], list[int]] = {}
         of_jobs = rule.scope is Scope.JOB
-        excuses = {"": rows} if of_jobs else service.excuses(moment.snapshot, rows, moment.layout.owner[rule.scope])
+        excuses = (
+            {"": rows} if of_jobs else service.excuses(moment.snapshot, rule, rows, moment.layout.owner[rule.scope])
+        )
         for why, excused in excuses.items():
             if writer.is_same_everywhere:
                 by_headline[writer.headline, why] = excused
@@ -190,21 +240,20 @@ class Engine:
             if len(parts) > FOLD_ABOVE or (folded in state.folded and len(parts) >= UNFOLD_BELOW):
                 state.folded.add(folded)
                 id_ = f"{rule.id}@fleet" + ("" if writer.is_same_everywhere else f":{headline}") + because
-                shown[id_] = _Shown(self._made(id_, rule, state, group, folded, writer, moment), number, tuple(group))
+                shown[id_] = _Shown(self._made(id_, number, group, folded, writer, moment), {number: tuple(group)})
                 continue
             state.folded.discard(folded)
             for part in parts:
                 place = writer.place(part[0])
                 id_ = f"{rule.id}@{node_of(place) if rule.per_node else place}"
                 text = writer.text(rule.summary, part[0], float(state.since[part[0]])) + because
-                shown[id_] = _Shown(self._made(id_, rule, state, part, text, writer, moment), number, tuple(part))
+                shown[id_] = _Shown(self._made(id_, number, part, text, writer, moment), {number: tuple(part)})
         return shown
 
-    def _made(
-        self, id_: str, rule: Rule, state: _State, rows: list[int], summary: str, writer: Writer, moment: Moment
-    ) -> Finding:
+    def _made(self, id_: str, number: int, rows: list[int], summary: str, writer: Writer, moment: Moment) -> Finding:
+        rule, state = self._rules[number], self._states[number]
         before = self._shown.get(id_)
-        if before is not None and before.rows == tuple(rows):
+        if before is not None and before.parts == {number: tuple(rows)}:
             if not state.holds[rows].any():
                 return before.finding
             places, nodes = before.finding.where, before.finding.nodes
@@ -230,7 +279,7 @@ class Engine:
             rule=rule.id,
             severity=rule.severity
             if of_job
-            else service.lowered(rule.severity, moment.snapshot.nodes[writer.node(rows[0])]),
+            else service.lowered(rule, moment.snapshot.nodes[writer.node(rows[0])], moment.wall),
             where=places,
             nodes=nodes,
             since=iso(began),
@@ -243,9 +292,10 @@ class Engine:
     def _clear(self, shown: dict[str, _Shown], moment: Moment) -> None:
         """Keep for a while what was shown and is no longer true; what is only hidden or folded now is not cleared."""
         for id_, entry in self._shown.items():
-            if id_ not in shown and not self._states[entry.rule].active[list(entry.rows)].any():
+            states = [(self._states[rule], list(rows)) for rule, rows in entry.parts.items()]
+            if id_ not in shown and not any(state.active[rows].any() for state, rows in states):
                 at = moment.mono - moment.wall
-                since = self._states[entry.rule].false_since[list(entry.rows)]
+                since = np.concatenate([state.false_since[rows] for state, rows in states])
                 # A row that stands for another device by now does not know any more.
                 ended = float(since.max(initial=-np.inf, where=~np.isnan(since)))
                 ended = (ended if np.isfinite(ended) else moment.mono) - at

@@ -1,4 +1,5 @@
-"""Nodes that the scheduler has out of service: what is found there is told, and blames nobody."""
+"""Nodes that somebody works on: the scheduler has them out of service, or the fleet file names a window of maintenance.
+What is found there is told, and blames nobody."""
 
 from __future__ import annotations
 
@@ -13,39 +14,78 @@ if TYPE_CHECKING:
 
     from stethoscope.analysis.layout import Numbers
     from stethoscope.model.fleet import FleetSnapshot, Node
+    from stethoscope.model.maintenance import Maintenance
+    from stethoscope.specs.rule import Rule
 
 
-def at_most(node: Node) -> Severity:
-    """Return how urgent a finding on `node` can be: information on a node that somebody took out of service, and not
-    for today on one that drains, where a job still runs and may suffer."""
-    if node.scheduler is None:
+def at_most(node: Node, rule: Rule | None = None, wall: float = 0.0) -> Severity:
+    """Return how urgent a finding of `rule` on `node` can be: information on a node that somebody took out of service
+    or works on, and not for today on one that drains, where a job still runs and may suffer.
+
+    What cannot wait on a node that a job uses, such as a lost GPU, is as urgent as ever.
+    """
+    if node.scheduler is None and not node.maintenance:
         return Severity.P0
-    if node.scheduler.is_out_of_service:
-        return Severity.INFO
-    return Severity.P2 if node.scheduler.standing is Standing.DRAINING else Severity.P0
+    if node.scheduler is not None and node.scheduler.standing is Standing.DRAINING:
+        return Severity.P2
+    out_of_service = node.scheduler is not None and node.scheduler.is_out_of_service
+    if not out_of_service and window(node, rule, wall) is None:
+        return Severity.P0
+    is_fire = rule is not None and rule.severity is Severity.P0 and has_job(node)
+    return Severity.P0 if is_fire else Severity.INFO
 
 
-def lowered(severity: Severity, node: Node) -> Severity:
-    """Return the severity of a finding on `node`."""
-    limit = at_most(node)
-    return limit if severity.rank < limit.rank else severity
+def window(node: Node, rule: Rule | None, wall: float) -> Maintenance | None:
+    """Return the window of maintenance that a finding of `rule` on `node` falls into, None for none."""
+    if rule is None:
+        return None
+    return next((one for one in node.maintenance if one.covers(rule.id, wall)), None)
 
 
-def excuse(node: Node) -> str:
-    """Return why findings on `node` are lowered, empty where they are not: `drained: maint BMC firmware (root)`."""
-    return node.scheduler.phrase if node.scheduler is not None and at_most(node) is not Severity.P0 else ""
+def has_job(node: Node) -> bool:
+    """Tell whether the scheduler, or a process on a GPU, says that a job uses the node."""
+    if node.scheduler is not None and node.scheduler.jobs:
+        return True
+    return any(process.slurm_job for process in node.processes or ())
 
 
-def excuses(snapshot: FleetSnapshot, rows: Sequence[int], owner: Numbers) -> dict[str, list[int]]:
-    """Return rows (of any scope; `owner` is the node of each) by the excuse of their node, in the order given."""
+def lowered(rule: Rule, node: Node, wall: float) -> Severity:
+    """Return the severity of a finding of `rule` on `node`."""
+    limit = at_most(node, rule, wall)
+    return limit if rule.severity.rank < limit.rank else rule.severity
+
+
+def may_be_excused(node: Node) -> bool:
+    """Tell whether there may be an excuse for what is found on `node`."""
+    return bool(node.maintenance) or (node.scheduler is not None and node.scheduler.standing in _SCHEDULED)
+
+
+def excuse(node: Node, rule: Rule | None = None, wall: float = 0.0) -> str:
+    """Return why findings of `rule` on `node` are lowered, empty where they are not: `drained: maint BMC firmware
+    (root)`, `maintenance: new optics`."""
+    if at_most(node, rule, wall) is Severity.P0:
+        return ""
+    if node.scheduler is not None and node.scheduler.standing in _SCHEDULED:
+        return node.scheduler.phrase
+    here = window(node, rule, wall)
+    assert here is not None
+    return f"maintenance: {here.reason}" if here.reason else "maintenance"
+
+
+_SCHEDULED = frozenset(Standing) - {Standing.SERVING, Standing.DOWN}
+
+
+def excuses(snapshot: FleetSnapshot, rule: Rule, rows: Sequence[int], owner: Numbers) -> dict[str, list[int]]:
+    """Return rows of the scope of `rule` (`owner` is the node of each) by the excuse of their node, in the order
+    given."""
     nodes = snapshot.nodes
-    if not any(node.scheduler is not None for node in nodes):
+    if not any(may_be_excused(node) for node in nodes):
         return {"": list(rows)}
     by_node: dict[int, str] = {}
     parts: dict[str, list[int]] = {}
     for row, node in zip(rows, owner[list(rows)].tolist(), strict=True):
         if node not in by_node:
-            by_node[node] = excuse(nodes[node])
+            by_node[node] = excuse(nodes[node], rule, snapshot.wall)
         parts.setdefault(by_node[node], []).append(row)
     return parts
 

@@ -18,7 +18,7 @@ from stethoscope.collect.link import Ending, LinkFailure, NodeLink, Running, cle
 from stethoscope.collect.owner import CIPHERS, KEX, Options, Owner, drop_mute
 from stethoscope.collect.proxy import Proxies
 from stethoscope.collect.resolve import Resolver
-from stethoscope.collect.target import Target, Targets
+from stethoscope.collect.target import Target, Targets, hosts_of
 from stethoscope.model.frame import LinkState
 from stethoscope.text import clean
 
@@ -157,7 +157,9 @@ class SshDialer:
         if self._payload is None:
             # Made beside the first connection, once: the first time it takes a while.
             self._payload = asyncio.create_task(asyncio.to_thread(self._program.load))
-        connection, owner, verified = await self._connect(await self._targets.find(node), ())
+        target = await self._targets.find(node)
+        link.via = hosts_of(target.jump or "")
+        connection, owner, verified = await self._connect(target, ())
         try:
             return await self._commands.run(
                 node.name,

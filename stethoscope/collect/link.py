@@ -118,6 +118,8 @@ class NodeLink:
         self._last_mono = 0.0
         self._last_wall = 0.0
         self._live_since: float | None = None
+        self.via = ""
+        """Jump hosts on the way, as soon as they are known."""
         self._cut: LinkFailure | None = None
         self._boot_id = ""
         self._rebooted: float | None = None
@@ -130,7 +132,7 @@ class NodeLink:
         if same and self.link.next_try == next_try and self.link.verified == verified:
             return
         since = self.link.since if self.link.state is state else self._clock.wall()
-        self.link = Link(state, since, detail, next_try, self.attempts, verified)
+        self.link = Link(state, since, detail, next_try, self.attempts, verified, self.via)
         self._sink.on_link(self.node.name, self.link)
 
     def connecting(self, nonce: str) -> None:

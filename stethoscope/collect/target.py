@@ -113,6 +113,14 @@ class Targets:
         return target
 
 
+def hosts_of(jump: str) -> str:
+    """Return the hosts of a chain of jump hosts as people call them, without user and port; empty for none."""
+    try:
+        return ",".join(parse_hop(text)[1] for text in jump.split(",")) if jump else ""
+    except LinkFailure:
+        return jump
+
+
 def parse_hop(text: str) -> tuple[str | None, str, int | None]:
     """Return user, host and port of a jump host as `ssh -J` takes it; LinkFailure when it is none."""
     user, at, place = text.strip().removeprefix("ssh://").rpartition("@")

@@ -15,6 +15,7 @@ from stethoscope.model.finding import Finding
 from stethoscope.model.frame import Link
 from stethoscope.model.ids import device_place, gpu_place, job_place, port_name, port_place
 from stethoscope.model.job import Standing
+from stethoscope.model.maintenance import Maintenance
 from stethoscope.model.metric import Metric, Missing, Reason, Scope
 from stethoscope.model.night import Entry
 from stethoscope.model.scheduler import Job, SchedulerState
@@ -33,6 +34,7 @@ class Table:
     A counter's value is its rate over the last interval, in counts per second (not yet times `rate_scale`); its raw
     total is in `totals[counter, row]` and the change
     since the first reading in `since_first[counter, row]`, counters being the metrics of `counters` in that order.
+    What has two axes is an array, or a `model.grid.Grid`, which is read like one: take columns of it, not all at once.
     """
 
     scope: Scope
@@ -57,15 +59,16 @@ class Table:
         reason = self.reasons[column, row]
         if reason != _PRESENT:
             return Missing(Reason(int(reason)))
-        value = float(self.values[column, row])
+        value = self.values[column, row]
         # Where values are kept short, the digits behind the seventh mean nothing.
-        return value if self.values.itemsize == 8 else float(f"{value:.7g}")
+        return float(value) if value.itemsize == 8 else float(f"{value:.7g}")
 
     def get_all(self, metric: str, rows: range) -> list[float | Missing]:
         """Return what `get` returns for each of `rows`, which stand behind one another."""
         column = self.index[metric]
-        values: list[float | Missing] = self.values[column, rows.start : rows.stop].tolist()
-        if self.values.itemsize < 8:
+        cells = self.values[column, rows.start : rows.stop]
+        values: list[float | Missing] = cells.tolist()
+        if cells.itemsize < 8:
             values = [float(f"{value:.7g}") for value in values]
         for place, reason in enumerate(self.reasons[column, rows.start : rows.stop].tolist()):
             if reason != _PRESENT:
@@ -139,6 +142,8 @@ class Node:
     expected_gpus: int | None = None
     scheduler: SchedulerState | None = None
     """What the batch scheduler says of the node, None where none was asked or it does not know the node."""
+    maintenance: tuple[Maintenance, ...] = ()
+    """Windows in which somebody works on it, as the fleet file says."""
 
     def age_s(self, now_mono: float) -> float | None:
         """Return the seconds since the last frame, or None when none came yet."""

@@ -61,3 +61,5 @@ class Link:
     attempts: int = 0
     verified: bool = True
     """False when the host key was not checked."""
+    via: str = ""
+    """Jump host through which the node is reached, empty for a node that is reached directly."""

@@ -262,7 +262,8 @@ class Player:
         times_are_sound = all(0 <= time < 1e11 for time in (link.since, link.next_try or 0.0))
         if not times_are_sound:
             return
-        link = Link(link.state, link.since, clean(link.detail, 400), link.next_try, link.attempts, link.verified)
+        detail, via = clean(link.detail, 400), clean(link.via, 250)
+        link = Link(link.state, link.since, detail, link.next_try, link.attempts, link.verified, via)
         if not link.state.is_pending:
             self.changed |= self._states.get(node, link.state) is not link.state
             self._states[node] = link.state

@@ -156,7 +156,7 @@ def test_many_bad_disks_fold_into_one_finding() -> None:
     for number in (1, 2):
         disks(fleet, number, [500] * 9)
     (finding,) = judge.evaluate(fleet.look())
-    assert (finding.id, len(finding.where), finding.nodes) == ("made@fleet", 9, "n1")
+    assert (finding.id, len(finding.where), finding.nodes) == ("made@n1", 9, "n1")
 
 
 def test_peers_of_a_disk_are_those_of_its_model() -> None:

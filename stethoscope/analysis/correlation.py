@@ -1,0 +1,139 @@
+"""What findings share, from one moment to the next: broken paths of the monitor itself, then common causes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stethoscope.analysis import causes, service
+from stethoscope.analysis.blind import Path, Sight, is_about_sight
+from stethoscope.analysis.causes import Affected, Cause, Held
+from stethoscope.analysis.joined import Joined, join
+from stethoscope.analysis.sharing import Sharing
+from stethoscope.analysis.windows import UNKNOWN, Flags, Verdicts
+from stethoscope.model.metric import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from stethoscope.analysis.moment import Moment
+    from stethoscope.model.fleet import Floats, Node
+    from stethoscope.specs.rule import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Dark:
+    """What the monitor does not see because of itself."""
+
+    path: Path
+    parts: dict[int, list[int]]
+    """Number of a rule about sight -> nodes that it found."""
+
+
+class Correlation:
+    """Finds what findings of a list of rules share."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        """Remember nothing yet."""
+        self._rules = rules
+        self._about_sight = [number for number, rule in enumerate(rules) if is_about_sight(rule)]
+        self._sight = Sight()
+        self._held = [Held() for _ in rules]
+        self._sharing: Sharing | None = None
+        self._moment: Moment | None = None
+        self._excusable: list[Node] = []
+
+    def forget(self) -> None:
+        """Take that nothing is found at all."""
+        for held in self._held:
+            held.below_since.clear()
+        self._sight.forget()
+
+    def dark(self, moment: Moment, active: dict[str, Flags], *, single_look: bool) -> list[Dark]:
+        """Return what the monitor does not see because of itself, and take that out of `active`, by rule id.
+
+        What it is too early to tell about is taken out too, but for one who looks only once.
+        """
+        unseen = np.zeros(len(moment.snapshot.nodes), dtype=bool)
+        for number in self._about_sight:
+            unseen |= active[self._rules[number].id]
+        in_service = np.ones(len(unseen), dtype=bool)
+        if unseen.any():
+            in_service = ~self._excused(moment, None)
+        paths, early = self._sight.look(moment, unseen, in_service)
+        if single_look:
+            early[:] = False
+        found = []
+        for path in paths:
+            parts = {}
+            for number in self._about_sight:
+                rows = np.flatnonzero(active[self._rules[number].id] & path.nodes).tolist()
+                if rows:
+                    parts[number] = rows
+            if parts:
+                found.append(Dark(path, parts))
+        hidden = early
+        for path in paths:
+            hidden |= path.nodes
+        if hidden.any():
+            for number in self._about_sight:
+                active[self._rules[number].id] = active[self._rules[number].id] & ~hidden
+        return found
+
+    def causes(
+        self,
+        moment: Moment,
+        active: Mapping[str, Flags],
+        seen: Mapping[str, Flags],
+        verdicts: Callable[[int], Verdicts],
+        since: Sequence[Floats],
+        started: float,
+    ) -> list[Joined]:
+        """Return the common causes of what is `seen` of what is `active`, by rule id."""
+        found: dict[int, Affected] = {}
+        of_rules: dict[int, list[Cause]] = {}
+        for number, rule in enumerate(self._rules):
+            held = self._held[number]
+            if rule.scope is Scope.JOB or not (seen[rule.id].any() or held.below_since):
+                held.below_since.clear()
+                continue
+            owner = moment.layout.owner[rule.scope]
+            owned = owner >= 0
+            in_service = owned & ~self._excused(moment, rule)[owner]
+            own_active = active[rule.id] & in_service
+            population = in_service & ((verdicts(number) != UNKNOWN) | own_active)
+            affected = Affected(
+                rule.scope,
+                rule.per_node,
+                owner,
+                in_service,
+                population,
+                own_active,
+                seen[rule.id] & in_service,
+                since[number],
+                started,
+                len(moment.snapshot.nodes),
+            )
+            found[number] = affected
+            of_rules[number] = causes.find(affected, self._shared(moment), held, moment.mono)
+        if not any(of_rules.values()):
+            return []
+        return join(self._rules, found, of_rules, self._shared(moment))
+
+    def _shared(self, moment: Moment) -> Sharing:
+        if self._sharing is None or not self._sharing.fits(moment.layout, moment.mono):
+            self._sharing = Sharing(moment.snapshot, moment.layout)
+        return self._sharing
+
+    def _excused(self, moment: Moment, rule: Rule | None) -> Flags:
+        """Return the nodes on which a finding of `rule` would blame nobody."""
+        nodes = moment.snapshot.nodes
+        if self._moment is not moment:
+            self._moment = moment
+            self._excusable = [node for node in nodes if service.may_be_excused(node)]
+        excused = np.zeros(len(nodes), dtype=bool)
+        for node in self._excusable:
+            excused[node.index] = bool(service.excuse(node, rule, moment.wall))
+        return excused

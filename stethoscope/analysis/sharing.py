@@ -1,0 +1,212 @@
+"""What places have in common: the leaf of a port, the rack, driver or job of a node. Where the topology is not known
+there is no group, and so no cause rather than a wrong one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stethoscope.model.ids import device_place, gpu_place, job_place, port_name
+from stethoscope.model.metric import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from stethoscope.analysis.layout import Layout, Numbers
+    from stethoscope.model.fleet import FleetSnapshot, Node
+
+REFRESH_S = 30.0
+"""Drivers, kernels and jobs of nodes are looked up again after so long."""
+_REMOTE = ("nfs", "lustre", "ceph", "gpfs", "beegfs", "weka", "cifs", "smb", "glusterfs", "panfs", "orangefs", "pvfs")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One way to have something in common."""
+
+    name: str
+    """leaf, rack ...; the order of KINDS is that of preference among groups of the same places: physical first."""
+    of_nodes: bool
+    """Whether nodes have it in common, or rows of a scope."""
+    says: str = "of {}"
+    """How its places are told, behind their number: `12 of 12 ports of leaf-01-3`."""
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("gpu", of_nodes=False),
+        Kind("node", of_nodes=False),
+        Kind("leaf", of_nodes=False),
+        Kind("rail", of_nodes=False, says="{}"),
+        Kind("mount", of_nodes=False),
+        Kind("storage", of_nodes=False),
+        Kind("rack", of_nodes=True),
+        Kind("leaf of nodes", of_nodes=True, says="behind {}"),
+        Kind("pod", of_nodes=True),
+        Kind("jump", of_nodes=True, says="behind {}"),
+        Kind("job", of_nodes=True),
+        Kind("firmware", of_nodes=True, says="with {}"),
+        Kind("driver", of_nodes=True, says="with {}"),
+        Kind("kernel", of_nodes=True, says="with {}"),
+        Kind("model", of_nodes=True, says="with {}"),
+    )
+}
+"""Every kind, the preferred one first."""
+ORDER = {name: position for position, name in enumerate(KINDS)}
+_OF_ROWS = {
+    Scope.NVLINK: ("gpu", "node"),
+    Scope.GPU: ("node",),
+    Scope.PORT: ("node", "leaf", "rail"),
+    Scope.PCIE: ("node",),
+    Scope.NET: ("node",),
+    Scope.DISK: ("node",),
+    Scope.FS: ("mount", "storage"),
+}
+_OF_NODES = tuple(kind.name for kind in KINDS.values() if kind.of_nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Who has what of one kind in common."""
+
+    kind: Kind
+    numbers: Numbers
+    """Number of the group of each row (of each node for a kind of nodes), -1 for none."""
+    causes: tuple[str, ...]
+    """By number: the id of the place, or words: `leaf/leaf-01-3`, `driver 550.90.07`."""
+
+
+class Sharing:
+    """The groups of one layout, each looked up when it is asked for first."""
+
+    def __init__(self, snapshot: FleetSnapshot, layout: Layout) -> None:
+        """Read what `snapshot` says of its nodes."""
+        self._snapshot = snapshot
+        self._layout = layout
+        self.mono = snapshot.mono
+        self._known: dict[tuple[Scope, str], Groups] = {}
+        self._jobs: list[str] | None = None
+
+    def fits(self, layout: Layout, mono: float) -> bool:
+        """Tell whether this still holds."""
+        return layout is self._layout and 0 <= mono - self.mono < REFRESH_S
+
+    def kinds(self, scope: Scope, *, per_node: bool) -> tuple[str, ...]:
+        """Return what rows of `scope` can have in common; where findings are about whole nodes, what nodes can."""
+        return _OF_NODES if per_node or scope is Scope.NODE else (*_OF_ROWS.get(scope, ()), *_OF_NODES)
+
+    def groups(self, scope: Scope, kind: str) -> Groups:
+        """Return the groups of a kind among the rows of `scope`, among nodes for a kind of nodes."""
+        key = (Scope.NODE if KINDS[kind].of_nodes else scope, kind)
+        if key not in self._known:
+            names = self._of_nodes(kind) if KINDS[kind].of_nodes else self._of_rows(scope, kind)
+            self._known[key] = _numbered(KINDS[kind], names)
+        return self._known[key]
+
+    def _of_nodes(self, kind: str) -> list[str]:
+        if kind == "job":
+            return [job_place(job) if job else "" for job in self.jobs()]
+        name = _NODE_NAMES[kind]
+        return [name(node) for node in self._snapshot.nodes]
+
+    def jobs(self) -> list[str]:
+        """Return the id of the job of each node, empty where there is none or more than one."""
+        if self._jobs is None:
+            self._jobs = [_job_of(node) for node in self._snapshot.nodes]
+            for job in self._snapshot.jobs:
+                for name in job.nodes:
+                    index = self._snapshot.by_name.get(name)
+                    if index is not None and not self._jobs[index]:
+                        self._jobs[index] = job.id
+        return self._jobs
+
+    def _of_rows(self, scope: Scope, kind: str) -> list[str]:
+        names = [""] * len(self._layout.owner[scope])
+        points = _points(self._snapshot.nodes) if kind == "mount" else {}
+        for node in self._snapshot.nodes:
+            for position, row in enumerate(self._snapshot.rows(node, scope)):
+                names[row] = _row_name(node, scope, position, kind, points)
+        return names
+
+
+def _numbered(kind: Kind, names: Iterable[str]) -> Groups:
+    numbers: dict[str, int] = {}
+    of = np.array([numbers.setdefault(name, len(numbers)) if name else -1 for name in names], dtype=np.int64)
+    return Groups(kind, of, tuple(numbers))
+
+
+def _row_name(node: Node, scope: Scope, position: int, kind: str, points: dict[str, str]) -> str:
+    if kind == "node":
+        return node.name
+    if kind == "leaf":
+        leaf = node.leaf(position)
+        return f"leaf/{leaf}" if leaf else ""
+    if kind == "rail":
+        port = node.ports[position]
+        return f"{port_name(port.device, port.port)} of {node.pod or 'all nodes'}"
+    name = node.devices[scope][position]
+    if kind == "gpu":
+        gpu, _, link = name.partition("/")
+        return gpu_place(node.name, int(gpu)) if link and gpu.isdigit() else device_place(node.name, scope, gpu)
+    about = node.about.get((scope, name), {})
+    device = about.get("device", "")
+    if not about.get("type", "").startswith(_REMOTE):
+        return ""
+    if kind == "mount":
+        return f"storage/{points.get(device, name).strip('/')}" if name != "/" else ""
+    # nfs: `server:/export`; Lustre: `10.0.0.1@o2ib:10.0.0.2@o2ib:/fs`.
+    server, colon, _ = device.rpartition(":/")
+    return f"storage/{server}" if colon and server else ""
+
+
+def _points(nodes: Iterable[Node]) -> dict[str, str]:
+    """Return where each remote file system is mounted on most nodes."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for node in nodes:
+        for name in node.devices.get(Scope.FS, ()):
+            device = node.about.get((Scope.FS, name), {}).get("device", "")
+            if device:
+                counts[device, name] += 1
+    points: dict[str, str] = {}
+    for (device, name), _ in counts.most_common():
+        points.setdefault(device, name)
+    return points
+
+
+def _job_of(node: Node) -> str:
+    if node.scheduler is not None and node.scheduler.jobs:
+        jobs = set(node.scheduler.jobs)
+    else:
+        jobs = {process.slurm_job for process in node.processes or () if process.slurm_job}
+    return jobs.pop() if len(jobs) == 1 else ""
+
+
+def _only_leaf(node: Node) -> str:
+    leaves = set(node.leaves.values())
+    return f"leaf/{leaves.pop()}" if len(leaves) == 1 else ""
+
+
+def _model(node: Node) -> str:
+    names = {gpu.name for gpu in node.gpus}
+    return names.pop() if len(names) == 1 else ""
+
+
+def _firmware(node: Node) -> str:
+    bios, product = node.words.get("bios", ""), node.words.get("product", "")
+    return f"BIOS {bios} ({product})" if bios and product else f"BIOS {bios}" if bios else ""
+
+
+_NODE_NAMES: dict[str, Callable[[Node], str]] = {
+    "rack": lambda node: f"rack/{node.rack}" if node.rack else "",
+    "leaf of nodes": _only_leaf,
+    "pod": lambda node: f"pod/{node.pod}" if node.pod else "",
+    "jump": lambda node: f"jump host {node.link.via}" if node.link.via else "",
+    "firmware": _firmware,
+    "driver": lambda node: f"driver {node.words['driver_version']}" if node.words.get("driver_version") else "",
+    "kernel": lambda node: f"kernel {node.kernel}" if node.kernel else "",
+    "model": _model,
+}
