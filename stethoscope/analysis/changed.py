@@ -33,7 +33,7 @@ class Watch:
     def __init__(self, metric: Metric, leaf: Changed, occupation: Occupation) -> None:
         """Know nothing yet."""
         self._metric, self._occupation = metric, occupation
-        resolution = RESOLUTION.get(metric.shown_unit, 0.0) / leaf.sure
+        resolution = max(RESOLUTION.get(metric.shown_unit, 0.0), leaf.amount) / leaf.sure
         self.detector = Detector(leaf.sure, leaf.lasting_s, share=leaf.share, resolution=resolution)
         self._read_at = np.zeros(0)
         self._since = np.zeros(0)
@@ -83,7 +83,7 @@ def changed_memory(leaf: Changed, evaluator: Evaluator) -> Watch:
     metric = evaluator.catalogue[leaf.metric]
     occupation = evaluator.shared(Occupation, Occupation)
     assert isinstance(occupation, Occupation)
-    key = (Watch, metric.id, leaf.sure, leaf.share, leaf.lasting_s)
+    key = (Watch, metric.id, leaf.sure, leaf.share, leaf.amount, leaf.lasting_s)
     watch = evaluator.shared(key, lambda: Watch(metric, leaf, occupation))
     assert isinstance(watch, Watch)
     return watch

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 IDLE, BUSY, OUT = 0, 1, 2
 """Roles: nothing runs there, a job does (be it that it waits), or the scheduler has the node out of service."""
 HELD_SHARE = 0.03
-"""A GPU of whose memory more than this is in use belongs to somebody."""
+"""A GPU of a job's node of whose memory more than this is in use belongs to the job."""
+HELD_MIB = 2048.0
+"""The same where it is not known how much there is."""
 WORKING = 5.0
-"""So does one that is busy for more than this share of time, in percent."""
+"""A GPU that is busy for more than this share of time, in percent, works for somebody."""
 REFRESH_S = 30.0
 """What nodes say of their versions is looked up again after so long."""
 NEVER = -2
@@ -83,8 +85,9 @@ class Occupation:
         owner = moment.layout.owner[Scope.GPU]
         there = owner >= 0
         node_job = np.where(there, self._node_job[owner], -1)
-        held, known = _held(moment)
-        works = (self._own_job >= 0) | held
+        held, working, known = _held(moment)
+        # Memory alone is no work: a job may hold it that nobody uses now. Within a job it tells who belongs to it.
+        works = (self._own_job >= 0) | working | (held & (node_job >= 0))
         self._served = np.where(works & (node_job >= 0), node_job, self._served)
         # Who worked for a job goes on to belong to it, also when its process is gone, until the job is.
         busy = works | ((node_job >= 0) & (self._served == node_job))
@@ -208,7 +211,8 @@ class Occupation:
         return self._numbers.setdefault(key, len(self._numbers))
 
 
-def _held(moment: Moment) -> tuple[Flags, Flags]:
-    """Return of which GPUs memory or time is in use, and of which that is known."""
+def _held(moment: Moment) -> tuple[Flags, Flags, Flags]:
+    """Return of which GPUs memory is in use, of which time is, and of which that is known."""
     used, total, util = (moment.values(name) for name in ("gpu_fb_used", "gpu_fb_total", "gpu_util"))
-    return (used > HELD_SHARE * total) | (util > WORKING), ~(np.isnan(used) & np.isnan(util))
+    least = np.where(np.isnan(total), HELD_MIB, HELD_SHARE * total)
+    return used > least, util > WORKING, ~(np.isnan(used) & np.isnan(util))

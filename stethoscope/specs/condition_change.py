@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stethoscope.specs.condition import MAX_WINDOW_S, Condition, OfMetric
-from stethoscope.specs.condition_peers import DIRECTIONS
+from stethoscope.specs.condition_peers import DIRECTIONS, read_least
 
 if TYPE_CHECKING:
     from stethoscope.specs.condition_read import ConditionReader, Path
@@ -25,7 +25,9 @@ class Changed(OfMetric):
     sure: float
     """Height of the step in standard deviations of the noise before it."""
     share: float
-    """The least height, as a share of the level before."""
+    """The least height, as a share of the level before ..."""
+    amount: float
+    """... and in the metric's unit."""
     lasting_s: float
     """How long the new level must last before it is believed."""
 
@@ -42,14 +44,12 @@ def read_change(reader: ConditionReader, data: dict[Any, Any], path: Path) -> Co
     within_s = reader.duration(change.get("within", "5m"), (*here, "within"))
     lasting_s = reader.duration(change.get("lasting", LASTING_S), (*here, "lasting"))
     sure = reader.number(change.get("sure", 6), "sure", (*here, "sure"))
-    share = reader.number(change.get("at_least", 0.1), "at_least", (*here, "at_least"))
+    share, amount = read_least(reader, change.get("at_least", 0.1), (*here, "at_least"))
     if sure < LEAST_SURE:
         raise reader.error(f"sure is at least {LEAST_SURE:g}: smaller steps are ordinary noise", (*here, "sure"))
-    if not 0 <= share < 1:
-        raise reader.error("at_least is a share of the level before, between 0 and 1", (*here, "at_least"))
     if not 0 < lasting_s < within_s <= MAX_WINDOW_S:
         raise reader.error(
             f"within is longer than lasting ({lasting_s:g} s) and at most {MAX_WINDOW_S / 60:g} minutes", here
         )
     direction = reader.word(change.get("direction", "both"), DIRECTIONS, "direction", (*here, "direction"))
-    return Changed(metric.id, within_s, direction, sure, share, lasting_s)
+    return Changed(metric.id, within_s, direction, sure, share, amount, lasting_s)

@@ -68,13 +68,13 @@ def _distant(reader: ConditionReader, peers: dict[Any, Any], metric: str, here: 
         raise reader.error(
             f"a distance is at least {LEAST_DISTANCE:g}: nearer rows are ordinary noise", (*here, "distance")
         )
-    share, amount = _least(reader, peers.get("at_least", 0.05), (*here, "at_least"))
+    share, amount = read_least(reader, peers.get("at_least", 0.05), (*here, "at_least"))
     direction = reader.word(peers.get("direction", "both"), DIRECTIONS, "direction", (*here, "direction"))
     return Distant(metric, _groups(reader, peers.get("of", "model+job"), here), distance, share, amount, direction)
 
 
-def _least(reader: ConditionReader, value: Any, path: Path) -> tuple[float, float]:
-    """Return share and amount of `at_least`: a share (0.05, 5 %), or {amount: 8} in the metric's unit."""
+def read_least(reader: ConditionReader, value: Any, path: Path) -> tuple[float, float]:
+    """Return share and amount of `at_least`: a share (0.05, 5 %), or {share: 0.05, amount: 8}."""
     if isinstance(value, dict):
         reader.only(value, ("share", "amount"), path)
         share, amount = (reader.number(value.get(key, 0), key, (*path, key)) for key in ("share", "amount"))
@@ -86,7 +86,7 @@ def _least(reader: ConditionReader, value: Any, path: Path) -> tuple[float, floa
     else:
         share, amount = reader.number(value, "at_least", path), 0.0
     if share < 0 or amount < 0 or share >= 1:
-        raise reader.error("at_least is a share of the peers' median between 0 and 1, or {amount: ...}", path)
+        raise reader.error("at_least is a share between 0 and 1, or {amount: ...} in the metric's unit", path)
     return share, amount
 
 
