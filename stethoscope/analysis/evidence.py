@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stethoscope.analysis.leaves import matches
-from stethoscope.analysis.leaves_words import newest_line, said_word, usual_word
+from stethoscope.analysis.leaves_words import newest_line, usual_word
 from stethoscope.analysis.said import FACTS, SAID, number, quantity, unit_of
 from stethoscope.analysis.windows import TRUE
 from stethoscope.clock import hms, iso
@@ -169,7 +169,7 @@ class Writer:
     def _word(self, row: int) -> str | None:
         """Return the version or setting that a condition asks for, as the node says it."""
         asked = [leaf for leaf, _ in leaves(self._rule.trigger) if isinstance(leaf, WordIs | WordDiffers)]
-        return said_word(self._moment, asked[0].word, self.node(row)) if asked else None
+        return self._moment.words(asked[0].word)[self.node(row)] if asked else None
 
     def _peers(self, row: int) -> str | None:
         odd = next((leaf for leaf, _ in self._leaves() if isinstance(leaf, WordDiffers)), None)

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 SINGLE_LOOK_S = 3.0
 """With two frames 5 s apart, looked at once a second, nothing can be relied on to be seen for longer than this."""
-KERNEL_LOG_NOTE = "kernel_log"
-"""Key of a node's notes that says why its kernel log cannot be read."""
-
 SHORT_SLOPE_S = 900.0
 """Over a window of so long a slope is told by the minute, over a longer one by the hour."""
 SHORT_SLOTS = 6
@@ -189,9 +186,8 @@ def link(leaf: LinkIs, moment: Moment, evaluator: Evaluator) -> Answer:
 
 def xid(leaf: XidSeen, moment: Moment, evaluator: Evaluator) -> Answer:
     """Tell which GPUs the kernel log names with an Xid of the leaf."""
-    readable = np.array([KERNEL_LOG_NOTE not in node.notes for node in moment.snapshot.nodes], dtype=bool)
-    known = readable & moment.fresh
-    verdicts = np.where(moment.spread(known, Scope.GPU), np.int8(FALSE), np.int8(UNKNOWN))
+    known = moment.spread(moment.log_readable(), Scope.GPU)
+    verdicts = np.where(known, np.int8(FALSE), np.int8(UNKNOWN))
     for row, events in moment.xids().items():
         if any(matches(leaf, event, moment.wall) for event in events):
             verdicts[row] = TRUE

@@ -8,7 +8,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from stethoscope.analysis.leaves import KERNEL_LOG_NOTE
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Verdicts
 from stethoscope.clock import iso
 from stethoscope.model.finding import Fact
@@ -35,12 +34,12 @@ _ABOUT: WeakKeyDictionary[Layout, dict[About, Verdicts]] = WeakKeyDictionary()
 
 def word_is(leaf: WordIs, moment: Moment, evaluator: Evaluator) -> Answer:
     """Tell which nodes have one of the words; a node that did not say is not known."""
-    return _of_words(_words(moment, leaf.word), moment, lambda said: said in leaf.words), None
+    return _of_words(moment.words(leaf.word), moment, lambda said: said in leaf.words), None
 
 
 def word_differs(leaf: WordDiffers, moment: Moment, evaluator: Evaluator) -> Answer:
     """Tell which nodes have another word than nearly all."""
-    words = _words(moment, leaf.word)
+    words = moment.words(leaf.word)
     usual = usual_word(moment, leaf.word)
     if usual is None:
         return np.full(len(words), np.int8(UNKNOWN)), None
@@ -49,7 +48,7 @@ def word_differs(leaf: WordDiffers, moment: Moment, evaluator: Evaluator) -> Ans
 
 def usual_word(moment: Moment, word: str) -> str | None:
     """Return what nearly all nodes say, None where there is no such word."""
-    counts = Counter(said for said in _words(moment, word) if said is not None)
+    counts = Counter(said for said in moment.words(word) if said is not None)
     if not counts:
         return None
     usual, alike = counts.most_common(1)[0]
@@ -77,8 +76,7 @@ def _known_about(leaf: About, moment: Moment) -> Verdicts:
 
 def kernel_log(leaf: KernelLog, moment: Moment, evaluator: Evaluator) -> Answer:
     """Tell which nodes have such a line in their kernel log."""
-    readable = np.array([KERNEL_LOG_NOTE not in node.notes for node in moment.snapshot.nodes], dtype=bool)
-    verdicts = np.where(readable & moment.fresh, np.int8(FALSE), np.int8(UNKNOWN))
+    verdicts = np.where(moment.log_readable(), np.int8(FALSE), np.int8(UNKNOWN))
     by_name = moment.snapshot.by_name
     for kind in leaf.kinds:
         for name, event in moment.kernel_lines().get(kind, {}).items():
@@ -106,17 +104,7 @@ def fact_of_word(leaf: WordIs | WordDiffers, moment: Moment, row: int) -> Fact |
     name = moment.snapshot.nodes[row].name
     usual = usual_word(moment, leaf.word)
     expected = "" if usual is None else f"others {usual}"
-    return Fact(leaf.word, said_word(moment, leaf.word, row), expected, name, iso(moment.wall), "probe")
-
-
-def said_word(moment: Moment, word: str, row: int) -> str | None:
-    """Return what the node at `row` says, None when it does not."""
-    node = moment.snapshot.nodes[row]
-    return (node.kernel or None) if word == "kernel" else node.words.get(word)
-
-
-def _words(moment: Moment, word: str) -> list[str | None]:
-    return [said_word(moment, word, row) for row in range(len(moment.snapshot.nodes))]
+    return Fact(leaf.word, moment.words(leaf.word)[row], expected, name, iso(moment.wall), "probe")
 
 
 def _of_words(words: list[str | None], moment: Moment, is_so: Callable[[str], bool]) -> Verdicts:

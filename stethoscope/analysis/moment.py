@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from stethoscope.model.fleet import FleetSnapshot, Floats, Table
 
 
+KERNEL_LOG_NOTE = "kernel_log"
+"""Key of a node's notes that says why its kernel log cannot be read."""
+
+
 class Change(NamedTuple):
     """One row left its level."""
 
@@ -48,6 +52,9 @@ class Moment:
         self.fresh = np.nan_to_num(self.mono - frame, nan=np.inf) <= 3 * tick + 1
         """Whether what a node said last still stands for now."""
         self._fresh: dict[tuple[str, Scope], Flags] = {}
+        self._values: dict[str, Floats] = {}
+        self._readable: Flags | None = None
+        self._words: dict[str, list[str | None]] = {}
         self._xids: dict[int, list[LogEvent]] | None = None
         self._kernel_lines: dict[str, dict[str, LogEvent]] | None = None
         self._medians: dict[tuple[str, str], Floats] = {}
@@ -87,7 +94,13 @@ class Moment:
         return np.where(np.isnan(age_s), self.fresh, age_s <= 3 * every_s + 1)
 
     def values(self, metric: str) -> Floats:
-        """Return the values of a metric in its shown unit (a counter's rate), NaN where there is none that stands."""
+        """Return the values of a metric in its shown unit (a counter's rate), NaN where there is none that stands; the
+        same array each time."""
+        if metric not in self._values:
+            self._values[metric] = self._read(metric)
+        return self._values[metric]
+
+    def _read(self, metric: str) -> Floats:
         table, column = self.table(metric)
         if column is None:
             return np.full(self.rows(table.scope), np.nan)
@@ -147,6 +160,23 @@ class Moment:
             return None
         at, before, after = (float(array[row]) for array in self._changes[leaf])
         return None if np.isnan(at) else Change(self.wall - self.mono + at, before, after)
+
+    def log_readable(self) -> Flags:
+        """Return by node whether its kernel log can be read and what it said still stands."""
+        if self._readable is None:
+            readable = [KERNEL_LOG_NOTE not in node.notes for node in self.snapshot.nodes]
+            self._readable = np.array(readable, dtype=bool) & self.fresh
+        return self._readable
+
+    def words(self, word: str) -> list[str | None]:
+        """Return what each node says of a version or setting, None where it says nothing."""
+        if word not in self._words:
+            nodes = self.snapshot.nodes
+            if word == "kernel":
+                self._words[word] = [node.kernel or None for node in nodes]
+            else:
+                self._words[word] = [node.words.get(word) for node in nodes]
+        return self._words[word]
 
     def kernel_lines(self) -> dict[str, dict[str, LogEvent]]:
         """Return the newest line of each kind (analysis.kernel_kinds) by the name of its node."""

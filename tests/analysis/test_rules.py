@@ -464,11 +464,11 @@ def test_the_xid_of_this_morning_is_still_the_reason() -> None:
 
 
 def test_another_xid_is_information() -> None:
-    (finding,) = Engine(shipped(), catalogue()).evaluate(fleet(2, events=[xid(45), xid(31), xid(45)]))
+    (finding,) = Engine(shipped(), catalogue()).evaluate(fleet(2, events=[xid(45), xid(154), xid(45)]))
     assert (finding.rule, finding.severity, finding.summary) == (
         "gpu_xid",
         Severity.INFO,
-        "Xid 31, 45 in the kernel log",
+        "Xid 45, 154 in the kernel log",
     )
 
 
