@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from stethoscope.collect import payload
-from stethoscope.collect.watchlist import pace_of, watch_line
+from stethoscope.collect.watchlist import MANY_PACE, pace_of
 from stethoscope.specs.fleet import LARGE_TICK_S, TICK_S
 from tests.probe.trees import Tree
 
@@ -46,7 +46,7 @@ def main() -> int:
             (tools / name).write_text(f"#!/bin/sh\n{text}\n")
             (tools / name).chmod(0o755)
         environment = {"PATH": f"{tools}:/usr/bin:/bin", "HOME": place, "STETHOSCOPE_ROOT": str(tree.root)}
-        size, later = len(payload.payload()), len(watch_line(True))
+        size, later = len(payload.payload()), len(payload.watch_line(True, MANY_PACE))
         hello_ms = statistics.median(_hello_ms(environment) for _ in range(STARTS))
         with ThreadPoolExecutor(len(FLEETS)) as pool:
             ran = list(pool.map(lambda one: _run(environment, one[2], pace_of(one[1])), FLEETS))
@@ -105,7 +105,7 @@ def _run(environment: dict[str, str], tick_s: float, pace: float) -> tuple[float
     for line in iter(probe.stdout.readline, b""):
         if b'"full"' in line[:64]:
             break
-    probe.stdin.write(watch_line(False, pace))
+    probe.stdin.write(payload.watch_line(False, pace))
     probe.stdin.flush()
     _drain(probe, SETTLE_S)
     before, began = _cpu_s(probe.pid), time.monotonic()

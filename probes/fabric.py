@@ -1,7 +1,6 @@
 """The InfiniBand and RoCE ports, from /sys/class/infiniband."""
 
 import os
-import re
 
 import files
 
@@ -43,9 +42,7 @@ class Ports:
             numbers = [int(name) for name in files.list_names("%s/%s/ports" % (base, device)) if name.isdigit()]
             found.extend((device, number) for number in sorted(numbers))
         # Adapters sort as people count them: mlx5_2 before mlx5_10.
-        found.sort(
-            key=lambda port: ([int(part) if part.isdigit() else 0 for part in re.split(r"(\d+)", port[0])], port)
-        )
+        found.sort(key=lambda port: (len(port[0]), port))
         self.known = {port: self.known.get(port) or self.identify(*port) for port in found}
         values = {}
         if found:

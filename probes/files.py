@@ -1,9 +1,10 @@
 """Files of the node; STETHOSCOPE_ROOT puts another tree in place of /sys, /proc and /dev."""
 
-import errno
 import os
 
 ROOT = os.environ.get("STETHOSCOPE_ROOT", "")
+MISSING = (2, 20, 95)
+"""ENOENT, ENOTDIR and EOPNOTSUPP, the same on all that Linux runs GPUs on."""
 
 
 def read_file(path, most=0):
@@ -11,27 +12,20 @@ def read_file(path, most=0):
     about so many bytes: the kernel gives files of many records in pieces, of which none has to be full."""
     descriptor = os.open(ROOT + path, os.O_RDONLY)
     try:
-        content = os.read(descriptor, 65536)
-        if not most and len(content) < 4096:
-            return content
-        most = most or 1 << 30
-        parts = [content]
-        while content and most > 0:
-            content = os.read(descriptor, 65536)
-            parts.append(content)
-            most -= len(content)
-        return b"".join(parts)
+        content = part = os.read(descriptor, 65536)
+        while part and (len(content) < most if most else len(content) > 4095):
+            part = os.read(descriptor, 65536)
+            content += part
+        return content
     finally:
         os.close(descriptor)
 
 
 def reason_of(error):
     """Return the wire's word for why a file could not be read."""
-    if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EOPNOTSUPP):
+    if error.errno in MISSING:
         return "unsupported"
-    if error.errno in (errno.EACCES, errno.EPERM):
-        return "permission"
-    return "error"
+    return "permission" if isinstance(error, PermissionError) else "error"
 
 
 def as_text(content):

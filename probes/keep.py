@@ -1,7 +1,6 @@
 """Files that are read rarely, and what is kept of each."""
 
 import array
-import errno
 import fcntl
 import glob
 import os
@@ -34,7 +33,7 @@ rounds = [0]
 
 def expand(pattern):
     """Return the patterns that one with braces stands for, as a shell writes them out, none inside others."""
-    if not isinstance(pattern, str) or "{" not in pattern:
+    if "{" not in pattern:
         return [pattern]
     before, _, rest = pattern.partition("{")
     words, _, after = rest.partition("}")
@@ -65,7 +64,7 @@ def read(pattern, keep, group, say):
             text = question(path, expression)
         except OSError as error:
             # What has no pattern is there or not: that is a word too.
-            if path == pattern or error.errno not in (errno.ENOENT, errno.ENOTDIR):
+            if path == pattern or error.errno not in files.MISSING:
                 group["failed"][path] = files.reason_of(error)
             continue
         if filter_ == "count":
@@ -114,7 +113,7 @@ def link(path, _):
     try:
         says = os.readlink(place)
     except OSError as error:
-        if error.errno != errno.EINVAL:
+        if error.errno != 22:  # EINVAL
             raise
         says = "no link"
     # The kernel's own lead to where a device is in one step; working that out takes a while.

@@ -1,6 +1,5 @@
 """The kernel's log: /dev/kmsg, else journalctl, else dmesg; of its lines, those that can matter to a training job."""
 
-import errno
 import os
 import re
 import signal
@@ -41,7 +40,7 @@ class KernelLog:
         self.dropped = 0
         self.lost = False
         self.dmesg_at = 0.0
-        self.dmesg_seen = (-1.0, frozenset())
+        self.dmesg_seen = ()
 
     def open(self):
         """Choose the source."""
@@ -147,14 +146,14 @@ class KernelLog:
         for _ in range(most):
             try:
                 part = os.read(self.descriptor, 65536)
-            except OSError as error:
-                if error.errno == errno.EPIPE:
-                    # The ring overtook this reader; the next read goes on with the oldest record that is left.
-                    self.lost = True
-                    continue
-                if error.errno != errno.EAGAIN:
-                    yield b""
+            except BrokenPipeError:
+                # The ring overtook this reader; the next read goes on with the oldest record that is left.
+                self.lost = True
+                continue
+            except BlockingIOError:
                 return
+            except OSError:
+                part = b""
             yield part
             if not part:
                 return
@@ -229,19 +228,10 @@ class KernelLog:
 
     def new_dmesg_lines(self, text):
         """Return the lines of a whole dmesg that the one before did not have."""
-        last, at_last = self.dmesg_seen
-        newest, at_newest, fresh = last, set(at_last), []
-        for line in text.split(b"\n"):
+        lines, fresh = text.split(b"\n"), []
+        for line in lines:
             match = re.match(rb"<(\d+)>\[ *(\d+\.\d+)\](?:\[ *[TC]\d+\])? ?(.*)", line)
-            if not match:
-                continue
-            stamp = float(match.group(2))
-            if stamp < last or (stamp == last and match.group(3) in at_last):
-                continue
-            fresh.append((stamp, int(match.group(1)) & 7, match.group(3)))
-            if stamp > newest:
-                newest, at_newest = stamp, set()
-            if stamp == newest:
-                at_newest.add(match.group(3))
-        self.dmesg_seen = (newest, frozenset(at_newest))
+            if match and line not in self.dmesg_seen:
+                fresh.append((float(match.group(2)), int(match.group(1)) & 7, match.group(3)))
+        self.dmesg_seen = frozenset(lines)
         return fresh

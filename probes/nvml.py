@@ -1,6 +1,5 @@
 """The NVML child as the probe sees it: started, asked, waited for, and what it said last."""
 
-import errno
 import json
 import os
 import sys
@@ -21,16 +20,8 @@ GRACE_S = 2.0
 LOOK_AGAIN_S = 30.0
 """Pause before a stuck child is looked for again, or the driver asked again after it refused."""
 
-# The child's Python gets its part of the payload over a pipe, behind its length.
-BOOTSTRAP = """
-import os
-source = open(0, "rb", 0, closefd=False)
-left = int(source.readline() or os._exit(0))
-blob = b""
-while len(blob) < left:
-    blob += source.read(left - len(blob)) or os._exit(0)
-exec(compile(blob, "nvml_child", "exec"))
-"""
+BOOTSTRAP = "import sys;told=sys.stdin.buffer;exec(told.read(int(told.readline())))"
+"""The child's Python gets its part of the payload over a pipe, behind its length."""
 
 
 class Gpus:
@@ -181,10 +172,11 @@ class Gpus:
         while it starts, must not make the probe wait."""
         try:
             self.unsent = self.unsent[os.write(self.into, self.unsent) :]
-        except OSError as error:
-            if error.errno != errno.EAGAIN:
-                # It has ended; reading its pipe says so.
-                self.unsent = b""
+        except BlockingIOError:
+            pass
+        except OSError:
+            # It has ended; reading its pipe says so.
+            self.unsent = b""
 
     def overdue_at(self):
         """Return the monotonic time at which the answer that is out is overdue, None when none is or that is known."""
@@ -212,9 +204,9 @@ class Gpus:
         while self.out >= 0:
             try:
                 part = os.read(self.out, 65536)
-            except OSError as error:
-                if error.errno == errno.EAGAIN:
-                    break
+            except BlockingIOError:
+                break
+            except OSError:
                 part = b""
             if not part:
                 return self.ended(now, pci_count) or answered

@@ -186,9 +186,8 @@ class Driver:
         self.identities[index] = identity = {"index": index, "name": name, "uuid": uuid}
         place = self.call("DeviceGetPciInfo_v3", PCI, (handle,))
         if not isinstance(place, str):
-            # The driver writes 00000000:4F:00.0, sysfs 0000:4f:00.0.
-            address = plain(place[-1]).lower()
-            identity["pci"] = address[4:] if address.startswith("0000") and len(address) == 16 else address
+            # As sysfs writes it; a GPU is function 0.
+            identity["pci"] = "%04x:%02x:%02x.0" % place[1:4]
         self.known[index] = True
 
     def ask(self, handle):
@@ -289,14 +288,6 @@ def send(answers, message):
     answers.flush()
 
 
-def more():
-    """Return what the probe writes next; raises OSError when it is gone."""
-    part = os.read(0, 65536)
-    if not part:
-        raise OSError(0)
-    return part
-
-
 def converse(answers):
     """Answer rounds of questions until the pipe closes. A question is a line that holds the seconds between ticks,
     whether what is read rarely is asked for as well, and the length of the source behind it that this takes, once.
@@ -305,7 +296,7 @@ def converse(answers):
     driver = Driver()
     refusal = driver.open()
     rare = steps = None
-    pending, sampled, owed = b"", False, False
+    sampled = owed = False
     while True:
         while steps and (owed or not select.select([0], [], [], 0)[0]):
             owed = False
@@ -313,24 +304,21 @@ def converse(answers):
             if part:
                 send(answers, {"part": part})
                 steps = None
-        while b"\n" not in pending:
-            pending += more()
-        line, _, pending = pending.partition(b"\n")
+        # Nothing comes behind a question and its source until it is answered, so that nothing is left in the buffer.
+        line = sys.stdin.buffer.readline()
+        if not line:
+            return
         tick_s, asked, length = line.split()
         answer = {"note": refusal} if refusal else driver.read()
         send(answers, answer)
         if "gpus" not in answer:
             # The library keeps what it found at its first call: only a new process can find something else.
             return
-        size = int(length)
-        while len(pending) < size:
-            pending += more()
-        if size:
-            exec(compile(pending[:size], "rare", "exec"), globals())  # noqa: S102 - our own, from the console
+        if length != b"0":
+            exec(sys.stdin.buffer.read(int(length)), globals())  # noqa: S102 - our own, from the console
             from nvml_rare import Rare
 
             rare = Rare(driver)
-            pending = pending[size:]
         if asked == b"1":
             steps = steps or rare.read()
         # The first time all of them, so that nobody waits ten seconds for a first value.

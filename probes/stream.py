@@ -17,7 +17,6 @@ import select
 import signal
 import sys
 import time
-import warnings
 
 import files
 import processes
@@ -216,19 +215,17 @@ class Probe:
 
     def watch(self, message):
         """Begin to read what is read rarely, or read something else from now on. The parts of the probe that do it come
-        with the first of these lines, so that nothing waits for them: the groups, and the sources for this process and
-        for its NVML child, with NULs between."""
-        groups = message.get("groups")
-        if message["packed"]:
-            said, source, self.gpus.rare_source = self.inflate(message["packed"]).split(b"\0")
-            groups = json.loads(said.decode())
-            if not self.rare:
-                exec(compile(source, "later", "exec"), globals())  # noqa: S102 - our own, from the console
+        with the first of these lines, so that nothing waits for them: the sources for this process and for its NVML
+        child, and the groups, with NULs between."""
         if not self.rare:
+            if message["packed"]:
+                source, self.gpus.rare_source, groups = self.inflate(message["packed"]).split(b"\0")
+                message.setdefault("groups", json.loads(groups.decode()))
+                exec(compile(source, "later", "exec"), globals())  # noqa: S102 - our own, from the console
             from watch import Watch
 
             self.rare = Watch(self.gpus, self.wake)
-        self.rare.tell("watch", groups)
+        self.rare.tell("watch", message)
 
     def send_parts(self):
         """Print what was read rarely, with the time of its reading."""
@@ -342,8 +339,6 @@ class Probe:
 def main(nvml_payload, inflate=None):
     """Be the probe, to the end of the process. `nvml_payload` is what its NVML child gets, and `inflate` unpacks what
     comes later."""
-    # A fork with a thread about is what is wanted here: exec follows at once.
-    warnings.simplefilter("ignore")
     processes.name_process(PROBE_NAME)
     nonce, tick_s = ([*sys.argv[2:4], "", ""])[:2]
     try:

@@ -23,13 +23,14 @@ MOST_WAITING = 30
 class Group:
     """One group: what to read and run, when it is due, and what was sent last."""
 
-    def __init__(self, message, position, count):
-        self.name, self.every_s = message["name"], float(message["s"])
-        reads = [entry for entry in message.get("read", ()) if isinstance(entry, list) and len(entry) == 2]
-        self.reads = [(path, kept) for pattern, kept in reads for path in keep.expand(pattern)]
-        self.runs = [entry for entry in message.get("run", ()) if isinstance(entry, dict)]
-        if not isinstance(self.name, str) or not 1 <= self.every_s <= 86400:
-            raise ValueError(self.name)
+    def __init__(self, message, pace, position, count):
+        self.name, every_s, reads, *self.runs = message
+        self.reads = [
+            (path, kept) for kept, words in reads.items() for word in words.split() for path in keep.expand(word)
+        ]
+        self.every_s = every_s * (pace if every_s < 60 else 1)
+        if not 1 <= self.every_s <= 86400:
+            raise ValueError
         # After the first round they are spread over their intervals.
         self.first_s = self.every_s * (position + 1) / count
         self.due = 0.0
@@ -52,17 +53,15 @@ class Group:
 
 def shorten(part):
     """Leave out the largest texts of a part until it fits into a line."""
-    texts = part.get("files", {})
-    rough = sum(map(len, texts.values())) + sum(len(str(ran)) for ran in part.get("ran", {}).values())
-    while rough > LONGEST // 12 and len(json.dumps(part)) > LONGEST:
-        texts = part.get("files") or {}
-        if texts:
-            path = max(texts, key=lambda path: len(texts[path]))
-            part["files"] = {other: text for other, text in texts.items() if other != path}
-            part["failed"] = dict(part.get("failed", {}), **{path: "error"})
-        else:
+    texts = dict(part.get("files", ()))
+    while len(json.dumps(part)) > LONGEST:
+        if not texts:
             part["ran"] = {name: {"status": ran.get("status", "ok")} for name, ran in part.get("ran", {}).items()}
             return
+        path = max(texts, key=lambda path: len(texts[path]))
+        del texts[path]
+        part["files"] = texts
+        part["failed"] = dict(part.get("failed", {}), **{path: "error"})
 
 
 class Watch:
@@ -73,6 +72,7 @@ class Watch:
         self.wake = wake
         self.groups = []
         self.gpu = None
+        self.sudo = False
         self.news = collections.deque()
         self.done = collections.deque()
         self.doing = None
@@ -138,11 +138,12 @@ class Watch:
     def obey(self, kind, content):
         """Take over what the main loop gave."""
         if kind == "watch":
-            groups, self.gpu = [], None
-            for position, message in enumerate(content if isinstance(content, list) else ()):
+            groups, self.gpu, self.sudo = [], None, content.get("sudo")
+            orders = content["groups"]
+            for position, order in enumerate(orders):
                 try:
-                    group = Group(message, position, len(content))
-                except (KeyError, TypeError, ValueError, AttributeError):
+                    group = Group(order, content.get("pace", 1), position, len(orders))
+                except (TypeError, ValueError, AttributeError):
                     continue
                 if group.name == "gpu":
                     self.gpu = group
@@ -192,17 +193,17 @@ class Watch:
         keep.heads.clear()
         for entry in group.reads:
             try:
-                keep.read(entry[0], entry[1], fields, self.say)
+                keep.read(*entry, fields, self.say)
             except Exception:
-                fields["failed"][str(entry[0])[:200]] = "error"
+                fields["failed"][entry[0]] = "error"
         for entry in group.runs:
             try:
-                name, arguments, limit_s = entry["id"], entry["argv"], float(entry.get("limit", 10))
-                if entry.get("sudo") and os.geteuid() and commands.find(arguments[0]) and commands.find("sudo"):
+                name, words, limit_s, root, each = entry
+                arguments = words.split(" ")
+                if root and self.sudo and os.geteuid() and commands.find(arguments[0]) and commands.find("sudo"):
                     arguments = ["sudo", "-n", *arguments]
-                each = entry.get("each")
-                for path in [path for place in keep.expand(each) for path in keep.find(place)] if each else [""]:
-                    title = "%s %s" % (name, os.path.basename(path)) if path else name
+                for path in [path for place in keep.expand(each) for path in keep.find(place)]:
+                    title = (name + " " + os.path.basename(path)).strip()
                     self.say(title, limit_s)
                     fields["ran"][title] = commands.run(arguments + [path] * bool(path), limit_s)
             except Exception:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from stethoscope.collect.lifetimes import shared
 from stethoscope.collect.short_names import Names, called
 
 if TYPE_CHECKING:
@@ -28,10 +29,12 @@ def bundle(stages: Sequence[Sequence[str]], sources: Mapping[str, str], entries:
     for stage, entry in zip(stages, entries, strict=False):
         trees[stage[-1]].body += ast.parse(entry).body
     names = Names(trees)
-    return [_text(names, [(name, trees[name]) for name in stage]) for stage in stages]
+    known: set[str] = set()
+    return [_text(names, [(name, trees[name]) for name in stage], known) for stage in stages]
 
 
-def _text(names: Names, modules: list[tuple[str, ast.Module]]) -> str:
+def _text(names: Names, modules: list[tuple[str, ast.Module]], known: set[str]) -> str:
+    """Return the text of a stage; `known` is what those before it import."""
     plain: dict[str, ast.alias] = {}
     stars: list[ast.stmt] = []
     body: list[ast.stmt] = []
@@ -44,7 +47,9 @@ def _text(names: Names, modules: list[tuple[str, ast.Module]]) -> str:
                 stars.append(statement)
             else:
                 body.append(statement)
-    imports: list[ast.stmt] = [ast.Import([plain[name] for name in sorted(plain)])] if plain else []
+    fresh = [plain[name] for name in sorted(plain) if name not in known]
+    known.update(plain)
+    imports: list[ast.stmt] = [ast.Import(fresh)] if fresh else []
     return ast.unparse(ast.fix_missing_locations(ast.Module([*stars, *imports, *body], [])))
 
 
@@ -173,7 +178,7 @@ class _Shortener(ast.NodeTransformer):
         """Return short names for all that a function and those inside it bind."""
         nodes = [node for part in inside for node in ast.walk(part)]
         apart = {target for node in nodes if isinstance(node, _Comprehension) for target in _targets(node)}
-        shared = {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
+        outer = {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
         imported = {node.asname or node.name for node in nodes if isinstance(node, ast.alias)}
         bound: dict[str, None] = {}
         used: set[str] = set()
@@ -184,7 +189,7 @@ class _Shortener(ast.NodeTransformer):
                 bound[node.name] = None
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in apart:
                 bound[node.id] = None
-        for name in imported | shared | self.names.fixed:
+        for name in imported | outer | self.names.fixed:
             bound.pop(name, None)
         for node in nodes:
             key = None
@@ -195,10 +200,10 @@ class _Shortener(ast.NodeTransformer):
             if key:
                 used.add(self.names.short.get(key, key[1]))
         scope = {name: self.names.short["", name] for name in sorted(bound) if ("", name) in self.names.short}
-        used.update(scope.values(), (self.names.short.get((self.module, name), name) for name in shared))
+        used.update(scope.values(), (self.names.short.get((self.module, name), name) for name in outer))
         # In the order in which they come, so that functions that begin alike look alike to the compressor.
         rest = [name for name in bound if name not in scope]
-        return {**scope, **dict(zip(rest, (name for name in self.names.locals if name not in used), strict=False))}
+        return {**scope, **shared(inside, rest, [name for name in self.names.locals if name not in used])}
 
     def _comprehension(self, node: _Comprehension) -> _Comprehension:
         """Give what a comprehension binds names of its own: those that nothing in it has."""

@@ -1,7 +1,8 @@
 """What is sent to a node: the command line that finds a Python there, and the probe, in two stages.
 
 The first has what a frame needs, and what the NVML child runs; the second, which follows the first frame, what is read
-rarely. Each is raw deflate behind a line that says how long it is; the first is the dictionary of the second.
+rarely, and which groups of it. They are one stream of raw deflate, cut in two, each behind a line that says how long it
+is. Packing and unpacking are in `packed` and `model.wire.unpack`; the node unpacks in the command line.
 
 `python -m stethoscope.collect.payload` makes the payload once, so that the first console need not, and prints sizes.
 """
@@ -12,11 +13,14 @@ import contextlib
 import hashlib
 import re
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from stethoscope import paths
-from stethoscope.collect import shrink
+from stethoscope.collect import shrink, watchlist
 from stethoscope.collect.bundle import bundle
+from stethoscope.collect.packed import pack
 from stethoscope.model import wire
 
 if TYPE_CHECKING:
@@ -24,15 +28,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _BOOTSTRAP = (
-    "import os,sys,zlib;"
+    "import functools,os,sys,zlib;"
     'f=open(0,"rb",0,closefd=False);'
     "n=int(f.readline()or os._exit(0));"
     "b=bytearray();"
     "[b.extend(f.read(n-len(b))or os._exit(0))for _ in iter(lambda:len(b)<n,False)];"
-    "d=zlib.decompress(b,-15);"
-    "p,c=d.split(bytes(1));"
-    'exec(compile(p,"probe","exec"),'
-    '{"__name__":"probe","child":c,"inflate":lambda b:zlib.decompressobj(-15,zdict=d).decompress(b)})'
+    "z=zlib.decompressobj(-15);"
+    "w,p,c,r=z.decompress(b).split(bytes(1),3);"
+    "w=[*enumerate(w.split(bytes([1])),128)][::-1];"
+    "e=lambda t:functools.reduce(lambda t,x:t.replace(bytes([x[0]]),x[1]),w,t);"
+    'exec(compile(e(p),"probe","exec"),{"__name__":"probe","child":e(c),"inflate":lambda b:e(r+z.decompress(b))})'
 )
 """Reads the payload unbuffered, so that the control lines behind it stay in the pipe, and runs the probe with what is
 for its NVML child and with what unpacks the second stage."""
@@ -69,7 +74,7 @@ _CHILD = ("nvml_child", "nvml_rare")
 _ENTRIES = ("main(child, inflate)", "main()")
 """What starts each; `child` and `inflate` come from the command line."""
 
-_VERSION = b"4"
+_VERSION = b"5"
 """Grows when the form of the payload changes, so that an older cache is not taken for a newer one."""
 
 
@@ -93,10 +98,29 @@ def payload() -> bytes:
     return _with_length(stages()[0])
 
 
+def watch_line(sudo: bool, pace: float = 1.0) -> bytes:
+    """Return the control line that follows the first full frame, and the second stage, for a node on which `sudo -n`
+    may be used or not; `pace` is of its fleet (`watchlist.pace_of`).
+
+    Raises DataError for a manifest that is broken.
+    """
+    more = {key: value for key, value in (("sudo", sudo), ("pace", pace)) if value not in (0, 1) or value is True}
+    return _control(more)
+
+
+def line_of(groups: list[dict[str, Any]]) -> bytes:
+    """Return the same with groups instead of those of the manifest, as `watchlist.watch_groups` has them."""
+    return _control({"sudo": True, "groups": wire.dense(groups)})
+
+
+def _control(more: dict[str, Any]) -> bytes:
+    later = stages()[1]
+    return msgspec.json.encode({"do": "watch", "bytes": len(later), **more}) + b"\n" + later
+
+
 def stages() -> tuple[bytes, bytes]:
-    """Return the first stage as it is sent, and of the second the sources for the probe and for its NVML child, with a
-    NUL between."""
-    length, _, both = kept(sources(), lambda: b"".join(map(_with_length, build(_parts())))).partition(b"\n")
+    """Return both stages as they are sent."""
+    length, _, both = kept(sources(), lambda: b"".join(map(_with_length, build(parts())))).partition(b"\n")
     return both[: int(length)], both[int(length) :].partition(b"\n")[2]
 
 
@@ -106,20 +130,27 @@ def _with_length(blob: bytes) -> bytes:
 
 def sources() -> list[bytes]:
     """Return what the stages are made of."""
-    return [text.encode() for part in _parts().items() for text in part]
+    return [_manifest(), *(text.encode() for part in parts().items() for text in part)]
+
+
+def _manifest() -> bytes:
+    return (paths.bundled("probes") / "manifest.yaml").read_bytes()
 
 
 def build(parts: dict[str, str]) -> tuple[bytes, bytes]:
-    """Return what `stages` returns, of the parts of the probe by name.
+    """Return what `stages` returns, of the parts of the probe by name."""
+    return pack(*texts(parts))
 
-    Compressed in the first are the source for the probe and that for its NVML child, with a NUL between.
-    """
+
+def texts(parts: dict[str, str]) -> tuple[list[bytes], list[bytes]]:
+    """Return what is in each stage: the source for the probe and that for its NVML child, and in the second the groups
+    as well."""
     probe, child = (
         bundle(_stages_of(names, parts), parts, [entry])
         for names, entry in zip((_PROBE, _CHILD), _ENTRIES, strict=True)
     )
-    first, later = ("\0".join(map(shrink.compact, texts)).encode() for texts in zip(probe, child, strict=True))
-    return wire.deflate(first), later
+    first, later = ([shrink.compact(text).encode() for text in both] for both in zip(probe, child, strict=True))
+    return first, [*later, msgspec.json.encode(wire.dense(watchlist.watch_groups(sudo=True)))]
 
 
 def _stages_of(names: tuple[str, str], parts: dict[str, str]) -> list[list[str]]:
@@ -127,7 +158,7 @@ def _stages_of(names: tuple[str, str], parts: dict[str, str]) -> list[list[str]]
     return [first, [name for name in both if name not in first]]
 
 
-def _parts() -> dict[str, str]:
+def parts() -> dict[str, str]:
     return {file.stem: file.read_text("utf-8") for file in sorted(paths.bundled("probes").glob("*.py"))}
 
 
@@ -154,9 +185,7 @@ def _read(place: Path) -> bytes | None:
 
 
 if __name__ == "__main__":
-    from stethoscope.collect.watchlist import watch_line
-
-    start, later = len(payload()), len(watch_line(True))
+    start, later = len(payload()), len(watch_line(True, watchlist.MANY_PACE))
     sys.stdout.write(
         f"payload {start} bytes before the first frame, {later} after it, {start + later} in all; "
         f"command line {len(command('0' * 16, 2.0))} bytes\n"

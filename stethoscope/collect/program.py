@@ -41,6 +41,6 @@ def probe_program(nodes: int = 1) -> Program:
     return Program(
         payload.command,
         payload.payload,
-        lambda sudo: watchlist.watch_line(sudo, pace),
+        lambda sudo: payload.watch_line(sudo, pace),
         lambda sudo: shell.watch_line(sudo, pace),
     )

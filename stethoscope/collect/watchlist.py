@@ -1,12 +1,9 @@
-"""The control line that tells a probe what to read rarely, made from the `watch` list of probes/manifest.yaml."""
+"""What a probe reads rarely, made from the `watch` list of probes/manifest.yaml."""
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
-from stethoscope import paths
-from stethoscope.collect import payload
 from stethoscope.model import wire
 from stethoscope.specs.fleet import SMALL_FLEET
 from stethoscope.specs.probes import load_manifest
@@ -25,27 +22,9 @@ def pace_of(nodes: int) -> float:
     return 1.0 if nodes <= SMALL_FLEET else MANY_PACE
 
 
-@functools.cache
-def watch_line(sudo: bool, pace: float = 1.0) -> bytes:
-    """Return the line, with its newline, for a node on which `sudo -n` may be used or not; `pace` is of its fleet.
-
-    Raises DataError for a manifest that is broken. It is kept in the cache, as the payload is.
-    """
-    manifest = (paths.bundled("probes") / "manifest.yaml").read_bytes()
-    return payload.kept(
-        [b"sudo" if sudo else b"", b"%g" % pace, manifest, *payload.sources()],
-        lambda: line_of(watch_groups(sudo=sudo, pace=pace)),
-    )
-
-
-def line_of(groups: list[dict[str, Any]]) -> bytes:
-    """Return the first line for these groups, and the second stage of the probe behind it."""
-    first, later = payload.stages()
-    return wire.watch_line(groups, later, first)
-
-
 def watch_groups(*, sudo: bool, pace: float = 1.0) -> list[dict[str, Any]]:
-    """Return the groups as a control line has them, with the braces of the manifest."""
+    """Return the groups, with the braces of the manifest, for a node on which `sudo -n` may be used or not; `pace` is
+    of its fleet. Raises DataError for a manifest that is broken."""
     return [_group(group, sudo=sudo, pace=pace) for group in load_manifest().watch]
 
 

@@ -16,9 +16,10 @@ A node without Python says ` no-python sh` behind the sentinel and gets the prob
 it, and whose blocks `parse.shstream` makes the same messages of.
 
 The console writes control lines to the probe's standard input, also JSON: {"do":"tick","s":5.0}, {"do":"full"},
-{"do":"watch","groups":[{"name":"disks","s":30,"read":[["/proc/diskstats",""]],"run":[]}]}, {"do":"stop"}. The first
-`watch` line has the groups `packed` together with the probe's later parts (collect.watchlist makes it).
-The probe in sh gets {"do":"watch","bytes":15000} instead, and a script of so many bytes behind it (collect.shell).
+{"do":"watch","bytes":6000,"pace":2,"sudo":true}, {"do":"stop"}. So many bytes follow the `watch` line: the second half
+of the payload, with the probe's later parts and the groups that they read (collect.payload makes it). `pace` stretches
+what is read more often than once a minute; without `sudo` nothing is run with it. A line may have `groups` of its own.
+The probe in sh gets {"do":"watch","bytes":15000}, and a script of so many bytes behind it (collect.shell).
 """
 
 from __future__ import annotations
@@ -165,24 +166,61 @@ _kind = msgspec.json.Decoder(_Kind)
 _encoder = msgspec.json.Encoder()
 
 
-LIMIT_S = 10.0
+LIMIT_S = 10
 """So long a command of a group may take, unless the group says something else."""
+SLOW_S = 60.0
+"""What is read at least so often keeps its interval at every pace."""
 _RAW = -zlib.MAX_WBITS
-_WINDOW = 32768
-_LONGEST_GROUPS = 262144
+_LONGEST_TEXT = 1024 * 1024
 
 
-def deflate(data: bytes, dictionary: bytes = b"") -> bytes:
-    """Return data as raw deflate; whoever unpacks it needs the same dictionary."""
-    packer = zlib.compressobj(9, zlib.DEFLATED, _RAW, 9, zlib.Z_DEFAULT_STRATEGY, dictionary[-_WINDOW:])
-    return packer.compress(data) + packer.flush()
+def unpack(packed: bytes) -> list[bytes]:
+    """Return what is in a payload, or in the beginning of one, of which the last text may be cut off.
+
+    Raw deflate holds texts with NULs between: phrases, and texts in which the bytes from 128 on stand for these, of
+    which the later ones may hold earlier ones. ValueError for what is none.
+    """
+    try:
+        phrases, *texts = zlib.decompressobj(_RAW).decompress(packed, _LONGEST_TEXT).split(b"\0")
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
+    for code, phrase in reversed(list(enumerate(phrases.split(b"\1"), 128))):
+        texts = [text.replace(bytes([code]), phrase) for text in texts]
+    return texts
 
 
-def watch_line(groups: list[dict[str, Any]], parts: bytes, first: bytes) -> bytes:
-    """Return a `watch` line and what follows it, as many bytes as it says: the groups, and the parts of the probe that
-    read them, packed with the first stage of the payload as dictionary."""
-    packed = deflate(msgspec.json.encode(groups) + b"\0" + parts, zlib.decompress(first, _RAW))
-    return b'{"do":"watch","bytes":%d}\n%s' % (len(packed), packed)
+def dense(groups: list[dict[str, Any]]) -> list[list[Any]]:
+    """Return groups as a probe takes them: name, seconds, paths by what is kept of them, and commands."""
+    found = []
+    for group in groups:
+        paths: dict[str, list[str]] = {}
+        for path, keep in group.get("read", ()):
+            paths.setdefault(keep, []).append(path)
+        runs = [
+            [run["id"], " ".join(run["argv"]), run.get("limit", LIMIT_S), run.get("sudo", 0), run.get("each", "")]
+            for run in group.get("run", ())
+        ]
+        found.append([group["name"], group["s"], {keep: " ".join(paths[keep]) for keep in paths}, *runs])
+    return found
+
+
+def loose(groups: Any, pace: float = 1.0) -> list[dict[str, Any]]:
+    """Return the groups of a `watch` line with names for what is in them; ValueError for what is none."""
+    try:
+        return [
+            {
+                "name": name,
+                "s": every_s * (pace if every_s < SLOW_S else 1),
+                "read": [[path, keep] for keep in reads for path in reads[keep].split()],
+                "run": [
+                    {"id": run, "argv": words.split(" "), "limit": limit_s, "sudo": root, "each": each}
+                    for run, words, limit_s, root, each in runs
+                ],
+            }
+            for name, every_s, reads, *runs in groups
+        ]
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ValueError(str(error)) from None
 
 
 def expand(pattern: str) -> list[str]:
@@ -195,13 +233,12 @@ def expand(pattern: str) -> list[str]:
     return [other for word in words.split(",") for other in expand(f"{before}{word}{after}")]
 
 
-def watch_groups(packed: bytes, first: bytes) -> list[dict[str, Any]]:
-    """Return the groups in what follows a `watch` line, `first` being the first stage; ValueError for what is none."""
+def watch_groups(packed: bytes, first: bytes) -> Any:
+    """Return the groups in what follows a `watch` line, `first` being the first half of the payload; ValueError for
+    what is none."""
     try:
-        dictionary = zlib.decompress(first, _RAW)
-        said = zlib.decompressobj(_RAW, zdict=dictionary).decompress(packed, _LONGEST_GROUPS).partition(b"\0")[0]
-        return msgspec.json.decode(said, type=list[dict[str, Any]])
-    except (zlib.error, msgspec.MsgspecError) as error:
+        return msgspec.json.decode(unpack(first + packed)[-1])
+    except msgspec.MsgspecError as error:
         raise ValueError(str(error)) from None
 
 

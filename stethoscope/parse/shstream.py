@@ -295,12 +295,7 @@ def _ports(lines: list[str]) -> list[wire.PortIdentity]:
     for line in lines:
         device, number, pci, netdev, layer = [*line.split(" ", 4), "", "", "", ""][:5]
         found.append(wire.PortIdentity(device, _integer(number), layer, pci, "" if netdev == "-" else netdev))
-    return sorted(found, key=_natural)
-
-
-def _natural(port: wire.PortIdentity) -> tuple[list[int], str, int]:
-    parts = re.split(r"(\d{1,9})", port.device, flags=re.ASCII)
-    return [int(part) if part.isascii() and part.isdigit() else 0 for part in parts], port.device, port.port
+    return sorted(found, key=lambda port: (len(port.device), port.device, port.port))
 
 
 def _port_values(ports: list[wire.PortIdentity], files: Files) -> dict[str, list[Cell]]:

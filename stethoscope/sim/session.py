@@ -39,18 +39,26 @@ _GOLDEN = 0.618034
 class _Control(msgspec.Struct):
     do: str
     s: float = 0.0
-    groups: tuple[Order, ...] = ()
+    groups: Any = ()
     bytes: int = 0
-    """So many bytes follow: the groups, and the parts of the probe that a real node needs for them."""
+    """So many bytes follow: the parts of the probe that a real node needs for the groups, and these."""
+    pace: float = 1.0
 
 
 _control = msgspec.json.Decoder(_Control)
 
 
 @lru_cache(maxsize=8)
-def _groups(packed: bytes, payload: bytes) -> tuple[Order, ...]:
+def _sent(packed: bytes, payload: bytes, pace: float) -> tuple[Order, ...]:
     try:
-        return msgspec.convert(wire.watch_groups(packed, payload), tuple[Order, ...])
+        return _orders(wire.watch_groups(packed, payload), pace)
+    except ValueError:
+        return ()
+
+
+def _orders(groups: Any, pace: float) -> tuple[Order, ...]:
+    try:
+        return msgspec.convert(wire.loose(groups, pace), tuple[Order, ...])
     except (ValueError, msgspec.ValidationError):
         return ()
 
@@ -224,7 +232,8 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
             self._write(speaker.frame(self._readings(), full=True))
             speaker.repeat_parts()
         elif order.do == "watch":
-            speaker.watch(_groups(packed, self._payload) if packed else order.groups)
+            own = order.groups or not packed
+            speaker.watch(_orders(order.groups, order.pace) if own else _sent(packed, self._payload, order.pace))
         elif order.do == "stop":
             self._write(speaker.bye("stop"))
             self._end(0)

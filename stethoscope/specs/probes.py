@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from stethoscope.model.wire import SLOW_S
 from stethoscope.paths import bundled
 from stethoscope.specs.load import Loaded, SeveralDataError, Spec, convert, load
 
@@ -141,6 +142,12 @@ def _errors(loaded: Loaded, manifest: Manifest) -> Iterator[DataError]:
     for position, group in enumerate(manifest.watch):
         if not 5 <= group.every_s <= 86_400:
             yield loaded.error("every_s is 5 to 86400", "watch", position, "every_s")
+        if (group.tier == "medium") != (group.every_s < SLOW_S):
+            yield loaded.error("medium is what is read more often than once a minute", "watch", position, "tier")
+        for number, run in enumerate(group.run):
+            # On the wire they are one text.
+            if any(len(word.split()) != 1 for word in run.argv):
+                yield loaded.error("words of a command have no blanks", "watch", position, "run", number, "argv")
         for number, read in enumerate(group.read):
             if read.keep and read.keep.split(" ")[0] not in FILTERS:
                 message = f'"{read.keep}" is not a way to keep text: {", ".join(FILTERS)}'

@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import sys
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -131,19 +130,22 @@ def unpack(data: bytes) -> tuple[str, str]:
     """Return the sources in a payload: the probe's, and that of its NVML child."""
     length, _, blob = data.partition(b"\n")
     assert int(length) == len(blob)
-    probe, child = zlib.decompress(blob, -zlib.MAX_WBITS).decode("ascii").split("\0")
+    probe, child = (text.decode("ascii") for text in wire.unpack(blob)[:2])
+    return probe, child
+
+
+def unpack_later() -> tuple[str, str]:
+    """Return the sources in the second stage."""
+    probe, child = (text.decode("ascii") for text in wire.unpack(b"".join(payload.stages()))[2:4])
     return probe, child
 
 
 def test_both_stages_are_small_and_all_that_a_node_gets() -> None:
     first = len(payload.payload())
-    sent = first + max(len(watchlist.watch_line(sudo)) for sudo in (False, True))
-    # Packers of zlib differ by a few bytes.
-    assert first <= 9_700
-    assert sent <= 16_750
+    sent = first + max(len(payload.watch_line(sudo, watchlist.MANY_PACE)) for sudo in (False, True))
+    assert sent <= 15 * 1024
     probe, child = unpack(payload.payload())
-    later = [text.decode("ascii") for text in payload.stages()[1].split(b"\0")]
-    assert len(later) == 2
+    later = unpack_later()
     for source in (probe, child, *later):
         # Nothing is written in a way that is newer than the oldest Python.
         ast.parse(source, feature_version=(3, 6))
@@ -156,7 +158,7 @@ def test_nothing_is_lost_of_any_part(stage: int) -> None:
     parts = {file.stem: ast.parse(file.read_text()) for file in paths.bundled("probes").glob("*.py")}
     first = {"files", "processes", "fabric", "host", "kernel_log", "nvml", "stream", "nvml_child"}
     chosen = [tree for name, tree in parts.items() if (name in first) == (stage == 0)]
-    texts = (unpack(payload.payload()), payload.stages()[1].decode().split("\0"))[stage]
+    texts = unpack_later() if stage else unpack(payload.payload())
     shipped = [ast.parse(text) for text in texts]
     kinds = (ast.FunctionDef, ast.ClassDef, ast.Call, ast.Compare, ast.Try, ast.Return, ast.Raise, ast.While, ast.For)
     for kind in kinds:
@@ -173,28 +175,39 @@ def count(trees: list[ast.Module], kind: type[ast.AST]) -> int:
 def unpacked(line: bytes) -> list[dict[str, Any]]:
     """Return the groups of a watch line."""
     head, _, packed = line.partition(b"\n")
-    assert json.loads(head) == {"do": "watch", "bytes": len(packed)}
-    return wire.watch_groups(packed, payload.stages()[0])
+    said = json.loads(head)
+    assert said.pop("bytes") == len(packed)
+    groups = wire.loose(wire.watch_groups(packed, payload.stages()[0]), said.pop("pace", 1))
+    assert said in ({"do": "watch"}, {"do": "watch", "sudo": True})
+    return groups
 
 
 def test_the_line_after_the_first_frame_has_the_groups_of_the_manifest() -> None:
-    plain, sudo = (unpacked(watchlist.watch_line(allowed)) for allowed in (False, True))
-    groups = {group["name"]: group for group in plain}
-    assert groups["gpu"] == {"name": "gpu", "s": 30}
-    reads = {path for group in groups.values() for path, _ in group.get("read", ())}
+    assert unpacked(payload.watch_line(False)) == unpacked(payload.watch_line(True))
+    sudo = {json.loads(payload.watch_line(allowed).partition(b"\n")[0]).get("sudo") for allowed in (False, True)}
+    assert sudo == {None, True}
+    found = unpacked(payload.watch_line(True))
+    groups = {group["name"]: group for group in found}
+    assert groups["gpu"] == {"name": "gpu", "s": 30, "read": [], "run": []}
+    reads = {path for group in found for path, _ in group["read"]}
     assert {"/proc/diskstats", "/sys/class/net/*/device"} <= reads
     assert "/sys/bus/pci/drivers/nvme/0*/max_link_width" in {path for braced in reads for path in wire.expand(braced)}
-    smart = {"id": "smart", "argv": ["smartctl", "--json=c", "-a"], "limit": 20}
     each = "/dev/{sd[a-z],sd[a-z][a-z],nvme[0-9],nvme[0-9][0-9]}"
-    assert groups["smart"]["run"] == [{**smart, "each": each}]
-    assert sudo[-1]["run"] == [{**smart, "each": each, "sudo": 1}]
-    runs = [run for group in sudo for run in group.get("run", ())]
-    assert [run["id"] for run in runs if run.get("sudo")] == ["bmc", "smart"]
+    smart = {"id": "smart", "argv": ["smartctl", "--json=c", "-a"], "limit": 20, "sudo": 1, "each": each}
+    assert groups["smart"]["run"] == [smart]
+    assert [run["id"] for group in found for run in group["run"] if run["sudo"]] == ["bmc", "smart"]
+    # What the node gets says all that the manifest does.
+    whole = [{"read": [], "run": [], **group} for group in watchlist.watch_groups(sudo=True)]
+    for group in whole:
+        group["run"] = [{"limit": 10, "sudo": 0, "each": "", **run} for run in group["run"]]
+    assert [{**group, "read": sorted(group["read"])} for group in found] == [
+        {**group, "read": sorted(group["read"])} for group in whole
+    ]
 
 
 def test_a_large_fleet_is_read_half_as_often() -> None:
     assert (watchlist.pace_of(256), watchlist.pace_of(257)) == (1.0, 2.0)
-    small, large = (unpacked(watchlist.watch_line(False, watchlist.pace_of(nodes))) for nodes in (256, 257))
+    small, large = (unpacked(payload.watch_line(False, watchlist.pace_of(nodes))) for nodes in (256, 257))
     seconds = {group["name"]: group["s"] for group in large}
     assert seconds == {
         "gpu": 60, "pcie": 60, "disks": 60, "mounts": 60, "net": 60, "host": 60, "clock": 60, "tuning": 300,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stethoscope.clock import SystemClock
-from stethoscope.collect import payload, shell, watchlist
+from stethoscope.collect import payload, shell
 from stethoscope.collect.local import LocalSource
 from stethoscope.collect.program import Program
 from stethoscope.collect.ssh import SshSource
@@ -69,7 +69,7 @@ async def test_every_login_shell_falls_back_to_sh(login: str, sshds: Callable[..
 
 
 async def test_what_is_read_rarely_comes_behind_the_first_frame(sshd: Sshd) -> None:
-    told = Program(without_python, payload.payload, watchlist.watch_line, shell.watch_line)
+    told = Program(without_python, payload.payload, payload.watch_line, shell.watch_line)
     async with running(SshSource(sshd.fleet("n1"), CLOCK, program=told, ssh_config="none")) as watcher:
         await watcher.live("n1")
 

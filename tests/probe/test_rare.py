@@ -9,13 +9,12 @@ import os
 import struct
 import subprocess
 import time
-import zlib
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stethoscope.collect import payload, watchlist
+from stethoscope.collect import payload
 from stethoscope.model import wire
 from tests.native.fake_nvml import FakeNvml, build
 from tests.probe.running import interpreters, strike, wait_for
@@ -37,12 +36,12 @@ TICK_S = 0.1
 
 def child_payload() -> bytes:
     """Return what the probe hands on to its NVML child."""
-    return zlib.decompress(payload.stages()[0], -zlib.MAX_WBITS).partition(b"\0")[2]
+    return wire.unpack(payload.stages()[0])[1]
 
 
 def later_source() -> bytes:
     """Return the part of the child that comes with the first `watch` line."""
-    return payload.stages()[1].partition(b"\0")[2]
+    return wire.unpack(b"".join(payload.stages()))[3]
 
 
 class Driven:
@@ -696,7 +695,7 @@ GROUP = {"name": "gpu", "s": 30}
 
 def watch(running: RunningProbe) -> None:
     """Let a probe read what the driver tells rarely."""
-    running.write(watchlist.line_of([GROUP]))
+    running.write(payload.line_of([GROUP]))
 
 
 def test_it_goes_out_as_a_part(start: Callable[..., RunningProbe], fake_nvml: FakeNvml, tree: Tree) -> None:

@@ -7,13 +7,13 @@ import os
 import subprocess
 import sys
 import time
-import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from stethoscope.collect import payload
+from stethoscope.model import wire
 from tests.probe.running import children_of, has_mark, strike, wait_for
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def child_payload() -> bytes:
     """Return what the probe hands on to its NVML child."""
-    return zlib.decompress(payload.stages()[0], -zlib.MAX_WBITS).partition(b"\0")[2]
+    return wire.unpack(payload.stages()[0])[1]
 
 
 @pytest.fixture

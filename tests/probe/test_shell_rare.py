@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stethoscope import paths
-from stethoscope.collect import shell, shgroups, watchlist
+from stethoscope.collect import payload, shell, shgroups
 from stethoscope.model import wire
 from stethoscope.model.facts import GpuProcess
 from stethoscope.parse.parts import read_part
@@ -214,7 +214,7 @@ def test_both_probes_give_the_same_facts(
     sh = parts(begin(name=name).probe.until)
     python = start({"STETHOSCOPE_ROOT": str(tree.root)}, path=f"{tmp_path / 'own'}:/usr/bin:/bin")
     python.until(lambda message: isinstance(message, wire.Full))
-    python.write(watchlist.watch_line(False))
+    python.write(payload.watch_line(False))
     expected = parts(python.until)
     for group_name in sorted(names):
         if group_name == "net":

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stethoscope.collect.watchlist import line_of, watch_groups, watch_line
+from stethoscope.collect.payload import line_of, watch_line
+from stethoscope.collect.watchlist import watch_groups
 from stethoscope.model import wire
 from stethoscope.model.metric import Scope
 from stethoscope.parse.parts import read_part

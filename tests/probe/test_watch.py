@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stethoscope.collect import watchlist
+from stethoscope.collect import payload, watchlist
 from stethoscope.model import wire
 from tests.probe.running import group_of, interpreters, wait_for
 
@@ -32,7 +32,7 @@ class Watched:
         if not started:
             probe.until(lambda message: isinstance(message, wire.Full))
         # The parts that do it come with the console's own line.
-        probe.write(watchlist.line_of(groups))
+        probe.write(payload.line_of(groups))
 
     def part(self, name: str, *, whole: bool = True, patience_s: float = 20.0) -> wire.Part:
         """Return the next part of a group."""
@@ -153,7 +153,7 @@ def test_a_later_line_replaces_the_first(watch: Callable[..., Watched], tree: Tr
     tree.put("proc/vmstat", "oom_kill 3\n")
     watched = watch(group("one", ["/proc/vmstat", ""], s=1))
     watched.part("one")
-    watched.probe.send(do="watch", groups=[group("two", ["/proc/vmstat", ""], s=1)])
+    watched.probe.send(do="watch", groups=wire.dense([group("two", ["/proc/vmstat", ""], s=1)]))
     watched.part("two")
     # One may have been on its way.
     late = [watched.probe.until(lambda message: isinstance(message, wire.Part)) for _ in range(4)]
@@ -162,18 +162,15 @@ def test_a_later_line_replaces_the_first(watch: Callable[..., Watched], tree: Tr
 
 def test_broken_entries_cost_only_themselves(watch: Callable[..., Watched], tree: Tree) -> None:
     tree.put("proc/vmstat", "oom_kill 3\n")
-    watched = watch(
-        7,
-        {"name": "no interval"},
-        {"name": 5, "s": 30},
-        {"name": "negative", "s": -1},
-        {"name": "lists", "s": 30, "read": 7},
-        group("good", ["/proc/vmstat", "only ("], ["/proc/loadavg", "what"], [5, ""], ["/proc/stat"],
-              ["/proc/vmstat", ""], run=[{}, {"id": "x", "argv": []}, 5, {"id": "ok", "argv": ["echo", "1"]}]),
-    )  # fmt: skip
+    watched = watch(group("first", ["/proc/vmstat", ""]))
+    watched.part("first")
+    good = group("good", ["/proc/vmstat", "only ("], ["/proc/loadavg", "what"], ["/proc/vmstat", ""])
+    runs = [[], ["x", "", 10, 0], 5, ["ok", "echo 1", 10, 0, ""]]
+    groups = [7, ["no interval"], ["negative", -1, {}], ["lists", 30, 7], [*wire.dense([good])[0], *runs]]
+    watched.probe.send(do="watch", groups=groups)
     part = watched.part("good")
     assert part.files == {"/proc/vmstat": "oom_kill 3\n"}
-    assert part.failed == {"/proc/vmstat": "error", "/proc/loadavg": "error", "5": "error"}
+    assert part.failed == {"/proc/vmstat": "error", "/proc/loadavg": "error"}
     assert part.ran == {"ok": wire.Ran(out="1\n")}
 
 
@@ -203,7 +200,7 @@ def test_what_is_kept_of_a_file(watch: Callable[..., Watched], tree: Tree) -> No
         "/sys/dangling": "/opt/none",
     }
     assert part.failed == {"/sys/gone": "unsupported", "/sys/devices": "error"}
-    watched.probe.send(do="watch", groups=[group("b", ["/sys/aer", "nonzero"])])
+    watched.probe.send(do="watch", groups=wire.dense([group("b", ["/sys/aer", "nonzero"])]))
     assert watched.part("b").files == {"/sys/aer": "BadTLP 10\nTOTAL_ERR_COR 3\n"}
 
 

@@ -118,7 +118,7 @@ async def test_the_watch_line_brings_every_group_once_and_full_brings_them_again
     names = [group["name"] for group in groups()]
     async with _fleet() as server, _client(server, 1) as connection:
         process = await _start(connection)
-        process.stdin.write(json.dumps({"do": "watch", "groups": groups()}).encode() + b"\n")
+        process.stdin.write(json.dumps({"do": "watch", "groups": wire.dense(groups())}).encode() + b"\n")
         for _ in range(2):
             seen: list[str] = []
             while len(seen) < len(names):

@@ -47,6 +47,24 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, probe: str, words:
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("group", "words"),
+    [
+        ("every_s: 30, tier: slow", "medium is what is read more often than once a minute"),
+        ("every_s: 60, tier: medium", "medium is what is read more often than once a minute"),
+        ("every_s: 1, tier: medium", "every_s is 5 to 86400"),
+        ('every_s: 60, tier: slow, run: [{id: a, argv: [sh, -c, "echo a"]}]', "words of a command have no blanks"),
+        ("every_s: 60, tier: slow, read: [{path: /a, keep: all}]", '"all" is not a way to keep text'),
+    ],
+)
+def test_what_is_wrong_with_a_group_is_said_with_its_place(tmp_path: Path, group: str, words: str) -> None:
+    path = tmp_path / "manifest.yaml"
+    path.write_text(f"schema: stethoscope.probes/1\nprobes: []\nwatch:\n- {{id: a, title: t, {group}}}\n")
+    with pytest.raises(DataError, match=r"manifest\.yaml:4:\d+: ") as caught:
+        load_manifest(path)
+    assert words in str(caught.value)
+
+
 def test_no_id_twice(tmp_path: Path) -> None:
     with pytest.raises(DataError, match='"mlxlink" stands here twice'):
         load_manifest(manifest(tmp_path, PROBE, PROBE))
