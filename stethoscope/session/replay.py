@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from stethoscope.model.mark import Mark
     from stethoscope.session.night import NightKeeper
     from stethoscope.session.player import MakeSession
+    from stethoscope.specs.rule import Rule
     from stethoscope.store.tape import Tape
 
 SPEEDS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
@@ -90,6 +91,10 @@ class ReplaySession:
     def night(self) -> NightKeeper:
         """Return what was found up to this place, as far as it was played; nothing can be said about it."""
         return self._player.session.night
+
+    def rule(self, id_: str) -> Rule | None:
+        """Return the rule of that id, None when there is none."""
+        return self._player.session.rule(id_)
 
     @property
     def mark(self) -> Mark | None:

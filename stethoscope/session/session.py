@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from stethoscope.session.judging import Rules
     from stethoscope.session.mark import MarkFile
     from stethoscope.session.probe_result import Result
+    from stethoscope.specs.rule import Rule
 
 _log = logging.getLogger(__name__)
 TEND_S = 0.25
@@ -224,6 +225,11 @@ class Session:
         if self._remember:
             self.history.take(self._snapshot)
         return self._snapshot
+
+    def rule(self, id_: str) -> Rule | None:
+        """Return the rule of that id, None where nothing judges or there is none."""
+        rule_of = getattr(self._rules, "rule", None)
+        return rule_of(id_) if rule_of is not None else None
 
     @property
     def mark(self) -> Mark | None:

@@ -154,7 +154,7 @@ class StethoscopeApp(Pulling):
             subscribe = getattr(session, "subscribe", None)
             if subscribe is not None and self.replay is None:
                 heard = self._heard
-                subscribe(lambda change: heard.found(change.findings))
+                subscribe(lambda change: heard.found(change.loud))
         from stethoscope.session.view_state import ViewState
 
         if self._keeps:
@@ -207,6 +207,20 @@ class StethoscopeApp(Pulling):
         from stethoscope.ui.screens.heat import HeatScreen
 
         self.push_screen(HeatScreen(self))
+        self.call_after_refresh(self.pull)
+
+    def open_findings(self, words: str = "") -> None:
+        """Show the night's list, or what of it fits `words`."""
+        from stethoscope.ui.screens.findings import FindingsScreen
+
+        self.push_screen(FindingsScreen(self, words))
+        self.call_after_refresh(self.pull)
+
+    def open_finding(self, id_: str) -> None:
+        """Show the card of a finding."""
+        from stethoscope.ui.screens.finding import FindingScreen
+
+        self.push_screen(FindingScreen(self, id_))
         self.call_after_refresh(self.pull)
 
     def retry_node(self, node: Node) -> None:

@@ -19,8 +19,8 @@ class Key(NamedTuple):
     """Words for the footer."""
     help: str
     where: tuple[str, ...]
-    """Screens on which it works: fleet, node, heat, drift, preview and result of a probe, logs, what is explained, or
-    everywhere."""
+    """Screens on which it works: fleet, node, heat, drift, preview and result of a probe, logs, what is explained, the
+    findings, one finding, its rule, or everywhere."""
     footer: bool = False
     palette: bool = True
     replay: bool = False
@@ -150,6 +150,37 @@ KEYS: tuple[Key, ...] = (
         "Copy the explanation, through the terminal.", ("explained",), footer=True),
     Key("explained.save", ("w",), "save_explained", "explanation: save", "save",
         "Write the explanation into a file.", ("explained",), footer=True),
+    Key("findings.open", ("F",), "open_findings", "findings: open", "findings",
+        "The night's list: what was found, since when, who has seen it, what cleared.", ("fleet", "node")),
+    Key("findings.card", ("enter",), "open_card", "finding: open its card", "card",
+        "Show all that is known of the finding under the cursor.", ("findings",), footer=True),
+    Key("finding.acknowledge", ("a",), "acknowledge", "finding: acknowledge", "acknowledge",
+        "Say that somebody has seen it: it is quiet until it gets worse; once more, and it is loud again.",
+        ("findings", "finding"), footer=True),
+    Key("finding.snooze", ("z",), "snooze", "finding: snooze", "snooze",
+        "Keep it quiet for a while, or until it changes; it stays in the list.", ("findings", "finding"), footer=True),
+    Key("finding.note", ("n",), "note", "finding: write a note", "note",
+        "Write a line about it, which stays with it.", ("findings", "finding"), live=True),
+    Key("finding.node", ("o",), "open_node", "finding: open the node", "node",
+        "Open the node that it is on; of several, ask which.", ("findings", "finding")),
+    Key("finding.logs", ("L",), "open_logs", "finding: logs of that time", "logs",
+        "Read the kernel log of its node from shortly before it began.", ("findings", "finding")),
+    Key("finding.rule", ("e",), "explain_rule", "finding: explain the rule", "rule",
+        "Show what the rule looks for, and where it is written.", ("findings", "finding")),
+    Key("finding.copy", ("y",), "copy_finding", "finding: copy", "copy",
+        "Copy the card as text, through the terminal.", ("findings", "finding")),
+    Key("finding.save", ("w",), "save_finding", "finding: save as Markdown", "save",
+        "Write the card into a file.", ("findings", "finding")),
+    Key("findings.filter", ("slash",), "filter_findings", "findings: filter", "filter",
+        "Show those in which all of the words stand: a node, a rule, a cause, a severity.", ("findings",)),
+    Key("findings.sort", ("s",), "next_sort", "findings: next order", "sort",
+        "Order the list: worst first, newest first.", ("findings",)),
+    Key("findings.move", ("up", "down", "pageup", "pagedown"), "", "findings: move", "move",
+        "Move between the findings; h j k l do the same.", ("findings",), palette=False),
+    Key("findings.first", ("home", "g"), "cursor_first", "findings: to the first", "first",
+        "Go to the first line.", ("findings",), palette=False),
+    Key("findings.last", ("end", "G"), "cursor_last", "findings: to the last", "last",
+        "Go to the last line.", ("findings",), palette=False),
     Key("heat.open", ("H",), "open_heat", "heat: over time", "over time",
         "Show the metric of every node over the last minutes.", ("fleet",)),
     Key("heat.node", ("enter",), "open_node", "heat: open the node", "node",
@@ -170,7 +201,7 @@ KEYS: tuple[Key, ...] = (
     Key("cursor.last", ("end", "G"), "cursor_last", "cursor: to the last row", "last",
         "Go to the last row.", ("fleet",)),
     Key("view.scroll", ("up", "down", "pageup", "pagedown"), "", "view: scroll", "scroll",
-        "Scroll; h j k l do the same.", ("preview", "result", "explained"), palette=False),
+        "Scroll; h j k l do the same.", ("preview", "result", "explained", "finding", "rule"), palette=False),
     Key("value.move", ("up", "down", "left", "right"), "", "value: move", "move",
         "Move between values and sections; h j k l do the same, page up and page down by pages.",
         ("node",), palette=False),
@@ -214,6 +245,12 @@ _SHOWN = {
     "left_curly_bracket": "{",
 }  # fmt: skip
 
+_NOT_IN_REPLAY = (
+    "metric.choose", "filter.edit", "logs.open", "node.shell", "probe.choose", "finding.acknowledge",
+    "finding.snooze",
+)  # fmt: skip
+"""Keys that are not named at the foot of a replay, where moving in time needs the room."""
+
 
 def shown(key: str) -> str:
     """Return a key's name as it stands on the keyboard."""
@@ -230,7 +267,7 @@ def keys_of(screen: str, *, replay: bool = False) -> list[Key]:
 def footer_of(screen: str, *, replay: bool = False) -> list[tuple[str, str]]:
     """Return the keys that matter on a screen, each with its word; going back comes first where there is a way back,
     and in a replay moving in time comes before the choice of what is shown."""
-    left_out = ("metric.choose", "filter.edit", "logs.open", "node.shell", "probe.choose") if replay else ()
+    left_out = _NOT_IN_REPLAY if replay else ()
     shown_keys = [
         key
         for key in keys_of(screen, replay=replay)

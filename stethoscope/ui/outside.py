@@ -33,13 +33,13 @@ def copy(console: StethoscopeApp, text: str, what: str) -> None:
     console.tell(f"{said}, if the terminal lets programs copy (OSC 52){doubt}")
 
 
-def save(console: StethoscopeApp, text: str, node: str, wall: float) -> None:
+def save(console: StethoscopeApp, text: str, node: str, wall: float, suffix: str = ".txt") -> None:
     """Write `text` into a file of the user alone, named by node and time, and say where it is."""
     at = datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
     name = (
         "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in node)[:100].lstrip(".") or "node"
     )
-    path = state_dir() / "saved" / f"{name}-{at}.txt"
+    path = state_dir() / "saved" / f"{name}-{at}{suffix}"
     try:
         write_private(path, text.encode())
     except OSError as error:

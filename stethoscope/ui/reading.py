@@ -9,6 +9,7 @@ from stethoscope.ui.replaying import ReplayActions
 if TYPE_CHECKING:
     from stethoscope.session.logbook import LogBook, OpenLog
     from stethoscope.ui.app import StethoscopeApp
+    from stethoscope.ui.screens.logs import LogsScreen
     from stethoscope.ui.session import SessionLike
 
 
@@ -20,32 +21,52 @@ class LogActions(ReplayActions):
 
     def open_logs(self, node: str = "") -> None:
         """Show the logs screen; for `node` after asking which of its logs."""
-        if self.session is None:
-            self.tell("the session is not open yet")
+        opened = self._log_screen()
+        if opened is None:
             return
-        from stethoscope.session.logbook import LogBook
-        from stethoscope.ui.screens.logs import LogsScreen
         from stethoscope.ui.screens.open_log import ask_which
 
-        console, session = cast("StethoscopeApp", self), self.session
-        if self._book is None:
-            source, scheduler = getattr(session, "source", None), getattr(session, "scheduler", None)
-            self._book = LogBook(source, scheduler, session.clock)
-        book, screen = self._book, LogsScreen(console, self._book)
-
-        def show() -> None:
-            self.push_screen(screen)
-            self.call_after_refresh(console.pull)
-
-        if not node:
-            show()
+        console, session, (book, screen) = cast("StethoscopeApp", self), self.session, opened
+        if not node or session is None:
+            self._show_logs(screen)
             return
 
         def take(log: OpenLog) -> None:
             screen.shown_log = log
-            show()
+            self._show_logs(screen)
 
         ask_which(console, book, session.snapshot(), take, node)
+
+    def open_log_since(self, node: str, since: float) -> None:
+        """Show the kernel log of `node` from wall second `since` on; where no node can be asked, those of the fleet."""
+        opened = self._log_screen()
+        if opened is None:
+            return
+        book, screen = opened
+        if book.why_not_on_nodes:
+            console = cast("StethoscopeApp", self)
+            console.tell(f"{book.why_not_on_nodes}: these are the kernel logs as they came")
+        else:
+            screen.shown_log = book.open_kernel(node, since)
+        self._show_logs(screen)
+
+    def _log_screen(self) -> tuple[LogBook, LogsScreen] | None:
+        """Return the logs and a screen for them, None before there is a session."""
+        if self.session is None:
+            self.tell("the session is not open yet")
+            return None
+        from stethoscope.session.logbook import LogBook
+        from stethoscope.ui.screens.logs import LogsScreen
+
+        session = self.session
+        if self._book is None:
+            source, scheduler = getattr(session, "source", None), getattr(session, "scheduler", None)
+            self._book = LogBook(source, scheduler, session.clock)
+        return self._book, LogsScreen(cast("StethoscopeApp", self), self._book)
+
+    def _show_logs(self, screen: LogsScreen) -> None:
+        self.push_screen(screen)
+        self.call_after_refresh(cast("StethoscopeApp", self).pull)
 
     async def close_logs(self) -> None:
         """Read no log any more."""

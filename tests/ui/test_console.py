@@ -298,7 +298,20 @@ async def test_ascii_draws_nothing_else() -> None:
 
 
 def test_keys_have_one_meaning_on_each_screen() -> None:
-    for screen in ("fleet", "node", "drift", "heat", "logs", "explained", "preview", "result"):
+    screens = (
+        "fleet",
+        "node",
+        "drift",
+        "heat",
+        "logs",
+        "explained",
+        "preview",
+        "result",
+        "findings",
+        "finding",
+        "rule",
+    )
+    for screen in screens:
         names = [name for key in keys_of(screen) for name in key.keys if key.action]
         assert len(names) == len(set(names))
         assert len(footer_of(screen)) <= 5

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stethoscope.clock import duration, hms
-from stethoscope.model.finding import Severity
 from stethoscope.model.ids import fold
 from stethoscope.ui.present.assess import SEVERITY_LEVELS, worst_findings
-from stethoscope.ui.present.numbers import fact_text
 from stethoscope.ui.present.replay import replay_marks
 from stethoscope.ui.present.spans import (
     Level,
@@ -20,19 +18,13 @@ from stethoscope.ui.present.spans import (
     Span,
     Tone,
     cut,
-    fit,
     level_tone,
-    pad,
     row_width,
     spread,
-    width,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from stethoscope.model.finding import Finding
-    from stethoscope.model.metric import Metric
     from stethoscope.ui.present.assess import Assessment
     from stethoscope.ui.present.replay import ReplayStanding
     from stethoscope.ui.present.spans import Glyphs
@@ -208,51 +200,9 @@ def note_title(what: str) -> str:
     }.get(what, what.replace("_", " "))
 
 
-def finding_rows(assessment: Assessment, wall: float, cells: int, limit: int, glyphs: Glyphs) -> list[Row]:
-    """Return the findings pane: one line each, worst first, the last one saying how many did not fit."""
-    snapshot = assessment.snapshot
-    # What is only information stands on the node's screen and in `check`: here it would never leave.
-    findings = [finding for finding in worst_findings(snapshot) if finding.severity.rank <= Severity.P2.rank]
-    if not findings:
-        return []
-    shown = findings[:limit]
-    hidden = len(findings) - len(shown)
-    more = f"  +{hidden} more " if hidden else ""
-    where_cells = min(30 if cells >= _NARROW else 20, max(len(finding_place(finding)) for finding in shown))
-    room = cells - len(more)
-    rows = [_finding_row(finding, snapshot.catalogue, wall, room, where_cells, glyphs) for finding in shown]
-    if more:
-        rows[-1] = (*fit(rows[-1], room, glyphs.ellipsis), Span(more, Tone.QUIET))
-    return rows
-
-
 def finding_place(finding: Finding) -> str:
     """Return the place of a finding, or its node set when it is at several."""
     return finding.where[0] if len(finding.where) == 1 else finding.nodes or fold(finding.where)
-
-
-def _finding_row(
-    finding: Finding, catalogue: Mapping[str, Metric], wall: float, cells: int, where_cells: int, glyphs: Glyphs
-) -> Row:
-    level = SEVERITY_LEVELS[finding.severity]
-    tone = level_tone(level)
-    room = cells - where_cells - 16
-    left = room - width(finding.summary) - 3
-    evidence = ""
-    if cells >= _NARROW:
-        # Of many places the same is often known: said once.
-        for fact in dict.fromkeys(fact_text(fact, catalogue) for fact in finding.evidence):
-            more = f"{f' {glyphs.dot} ' if evidence else '   '}{fact}"
-            if width(evidence + more) > left and evidence:
-                break
-            evidence += more
-    return (
-        Span(f" {glyphs.level(level)} {finding.severity.value} ", tone),
-        Span(pad(finding_place(finding), where_cells, glyphs.ellipsis) + "  ", Tone.STRONG),
-        Span(f"{since_text(finding.since, wall):>5}  ", Tone.QUIET),
-        Span(cut(finding.summary, room, glyphs.ellipsis), tone),
-        Span(cut(evidence, max(0, left), glyphs.ellipsis), Tone.QUIET),
-    )
 
 
 def since_text(since: str, wall: float) -> str:

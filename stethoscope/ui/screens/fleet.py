@@ -164,10 +164,11 @@ class FleetScreen(FleetFilter):
         snapshot = self._snapshot
         if snapshot is None:
             return
+        from stethoscope.ui.present.findings import finding_rows
         from stethoscope.ui.present.grid import FleetGrid
         from stethoscope.ui.present.layout import headline
         from stethoscope.ui.present.legend import legend_line
-        from stethoscope.ui.present.lines import finding_rows, unseen_line
+        from stethoscope.ui.present.lines import unseen_line
         from stethoscope.ui.present.node.trend import span_text
 
         glyphs, view, cells = self._owner.glyphs, self._swap(), self.size.width
@@ -240,7 +241,11 @@ class FleetScreen(FleetFilter):
     def _bottom_rule(self) -> Row:
         """Return the line below the rows, which says where in them the screen is when they do not all fit."""
         view, glyphs, cells = self.view, self._owner.glyphs, self.size.width or 80
-        return rule(cells, glyphs, position(view.scroll_offset.y, view.size.height, view.line_count(), glyphs))
+        where = position(view.scroll_offset.y, view.size.height, view.line_count(), glyphs)
+        words = [where] if where else []
+        if self._snapshot is not None and self._snapshot.findings:
+            words.append("F findings")
+        return rule(cells, glyphs, f" {glyphs.rule} ".join(words))
 
     def show_clock(self, wall: float) -> None:
         """Draw the top line at another time, once there is one."""
@@ -312,6 +317,10 @@ class FleetScreen(FleetFilter):
     def action_open_heat(self) -> None:
         """Show the metric of every node over the last minutes."""
         self._owner.open_heat()
+
+    def action_open_findings(self) -> None:
+        """Show the night's list."""
+        self._owner.open_findings()
 
     def action_retry_node(self) -> None:
         """Try the link to the node under the cursor now."""

@@ -40,6 +40,8 @@ def help_rows(glyphs: Glyphs, cells: int, *, replay: bool = False, here: str = "
     parts = [
         ("fleet", "on the fleet"),
         ("node", "on a node"),
+        ("findings", "in the night's list"),
+        ("finding", "on a finding"),
         ("drift", "in the drift table"),
         ("heat", "in the heat over time"),
         ("preview", "before a probe is run"),

@@ -243,6 +243,9 @@ class NodeScreen(Screen[None]):
     def action_toggle_section(self) -> None:
         """Open or close the section under the cursor; from what is wrong, go to where it stands."""
         page, spot = self._page, self.spot
+        if spot is not None and self._snapshot is not None and spot.key in {one.id for one in self._snapshot.findings}:
+            self._owner.open_finding(spot.key)
+            return
         if page is None or spot is None or spot.section not in page.ids:
             return
         heading = find(page, Spot(spot.section))
@@ -295,6 +298,10 @@ class NodeScreen(Screen[None]):
     def action_open_logs(self) -> None:
         """Choose one of this node's logs and decode it."""
         self._owner.open_logs(self._node_name)
+
+    def action_open_findings(self) -> None:
+        """Show the night's list, that of this node alone."""
+        self._owner.open_findings(self._node_name)
 
     def action_choose_probe(self) -> None:
         """Choose a probe to run on this node, or on the device under the cursor."""

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from stethoscope.clock import hms
 from stethoscope.model.finding import Severity
 from stethoscope.model.metric import Missing
+from stethoscope.model.night import Standing
 from stethoscope.ui.present.assess import SEVERITY_LEVELS, age_word, link_words, peers_median, short_place
+from stethoscope.ui.present.finding_words import cause_words, standing_words
 from stethoscope.ui.present.lines import note_title, since_text
 from stethoscope.ui.present.node.devices import gpu_words, joined
 from stethoscope.ui.present.node.view import Line, Piece, Section, Spot, View, text_line
@@ -84,13 +86,17 @@ def head(view: View, beyond: list[Beyond]) -> list[Line]:
 
 def _finding_lines(view: View, finding: Finding) -> list[Line]:
     glyphs, level = view.glyphs, SEVERITY_LEVELS[finding.severity]
-    tone = level_tone(level) if finding.severity.rank <= Severity.P2.rank else Tone.QUIET
+    entry = view.snapshot.night.get(finding.id)
+    words = standing_words(entry, view.wall) if entry is not None else ""
+    is_quiet = entry is not None and entry.standing(view.wall) is not Standing.LOUD
+    tone = level_tone(level) if finding.severity.rank <= Severity.P2.rank and not is_quiet else Tone.QUIET
     where = ", ".join(short_place(place) or view.node.name for place in finding.where[:4])
     if len(finding.where) > 4:
         where += f" and {len(finding.where) - 4} more"
     since = since_text(finding.since, view.wall)
     known = [fact for fact in finding.evidence if fact.value is not None]
-    facts = [f" {glyphs.dot} {fact_text(fact, view.snapshot.catalogue)}" for fact in known]
+    facts = [f" {glyphs.dot} {said}" for said in (words, cause_words(finding)) if said]
+    facts += [f" {glyphs.dot} {fact_text(fact, view.snapshot.catalogue)}" for fact in known]
     lead = f" {glyphs.level(level)} {finding.severity.value} "
     whole = f"{finding.severity.value} {where} {finding.summary}, for {since}{''.join(facts)}"
     text = f"{where}  {finding.summary} {glyphs.dot} {since}"

@@ -1,0 +1,73 @@
+"""What is said of a finding wherever it stands: how sure it is, what its places share, who has seen it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stethoscope.clock import duration, hms
+from stethoscope.model.night import Standing
+from stethoscope.ui.present.assess import SEVERITY_LEVELS
+from stethoscope.ui.present.spans import Tone, level_tone
+
+if TYPE_CHECKING:
+    from stethoscope.model.finding import Finding
+    from stethoscope.model.night import Entry
+    from stethoscope.ui.present.spans import Glyphs
+
+_SURE = ((0.95, "as good as certain"), (0.85, "very likely"), (0.7, "likely"), (0.5, "rather yes than no"))
+
+
+def sure_words(confidence: float) -> str:
+    """Return a confidence in words: `very likely`."""
+    return next((words for least, words in _SURE if confidence >= least), "a guess")
+
+
+def cause_words(finding: Finding) -> str:
+    """Return the likely common cause of a finding's places, and for how many others it stands; empty without."""
+    parts = [f"likely common cause {finding.cause}"] if finding.cause else []
+    if finding.explained:
+        parts.append(f"explains {finding.explained:,} more")
+    return ", ".join(parts)
+
+
+def standing_words(entry: Entry, now: float, *, under_heading: bool = False) -> str:
+    """Return who has seen a finding, until when it is quiet, or how it ended; empty for one that is loud. What the
+    heading above it says already is left out."""
+    standing = entry.standing(now)
+    said = _standing_words(entry, standing)
+    return said.removeprefix(f"{standing.value} ") if under_heading else said
+
+
+def _standing_words(entry: Entry, standing: Standing) -> str:
+    if standing is Standing.ACKNOWLEDGED and entry.acknowledged is not None:
+        return f"acknowledged by {entry.acknowledged.by} {hms(entry.acknowledged.at)}"
+    if standing is Standing.SNOOZED and entry.snoozed is not None:
+        until = entry.snoozed.until
+        return "snoozed until it changes" if until is None else f"snoozed until {hms(until)}"
+    if standing is Standing.CLEARED and entry.cleared_at is not None:
+        return f"{ended_words(entry)} {hms(entry.cleared_at)} after {span_words(entry.cleared_at - entry.since)}"
+    if entry.acknowledged is not None:
+        return f"worse than acknowledged by {entry.acknowledged.by} {hms(entry.acknowledged.at)}"
+    return ""
+
+
+def ended_words(entry: Entry) -> str:
+    """Return how a finding ended."""
+    return {"lapsed": "last seen", "folded": "told by another finding since"}.get(entry.ended, "cleared")
+
+
+def times_words(times: int) -> str:
+    """Return how often a finding came, empty for once."""
+    return {1: "", 2: "twice tonight"}.get(times, f"{times:,} times tonight")
+
+
+def span_words(seconds: float) -> str:
+    """Return a length of time: `41 s`, `5 m`."""
+    return f"{max(0.0, seconds):.0f} s" if seconds < 99.5 else duration(seconds)
+
+
+def sign(finding: Finding, glyphs: Glyphs, *, quiet: bool) -> tuple[str, Tone]:
+    """Return the glyph and the severity of a finding, and how loud they are."""
+    level = SEVERITY_LEVELS[finding.severity]
+    text = f" {glyphs.level(level)} {finding.severity.value:<4}"
+    return text, Tone.QUIET if quiet else level_tone(level)
