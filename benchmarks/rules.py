@@ -22,7 +22,7 @@ from stethoscope.model.metric import Scope
 from stethoscope.parse.stream import parse
 from stethoscope.specs.metric import load_catalogue
 from stethoscope.specs.root_cause import load_root_causes
-from stethoscope.specs.rule import load_rules
+from stethoscope.specs.rule_book import load_rules
 
 if TYPE_CHECKING:
     from stethoscope.model.fleet import FleetSnapshot, Table

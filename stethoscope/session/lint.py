@@ -15,7 +15,7 @@ from stethoscope.specs.load import SeveralDataError
 from stethoscope.specs.metric import load_catalogue
 from stethoscope.specs.probes import load_manifest
 from stethoscope.specs.root_cause import load_root_causes
-from stethoscope.specs.rule import load_rules
+from stethoscope.specs.rule_book import load_rules
 from stethoscope.specs.signature import PATTERN
 from stethoscope.specs.signature_file import read_written
 

@@ -12,7 +12,7 @@ from stethoscope.session.session import Session
 from stethoscope.session.slow import GuardedPast, SlowKeeper
 from stethoscope.specs.metric import load_catalogue
 from stethoscope.specs.root_cause import load_root_causes
-from stethoscope.specs.rule import load_rules
+from stethoscope.specs.rule_book import load_rules
 from stethoscope.store.night import NightFile
 
 if TYPE_CHECKING:

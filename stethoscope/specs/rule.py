@@ -1,6 +1,5 @@
-"""Rules: `rules/*.yaml` of each playbook directory, the nearest definition of a rule id first.
-
-A file holds one rule as a mapping, or many under `rules:`. The condition language is `specs.condition`.
+"""Rules: what operators write (`specs.rule_spec`), checked and ready to be evaluated. The condition language is
+`specs.condition`; the files in reach are `specs.rule_book`.
 """
 
 from __future__ import annotations
@@ -8,33 +7,29 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from stethoscope.errors import DataError, did_you_mean
 from stethoscope.model.finding import Severity
 from stethoscope.model.metric import Metric, Scope
-from stethoscope.paths import bundled, config_dir
-from stethoscope.specs.condition import Compare, Condition, Held, leaves, scope_of
+from stethoscope.specs.condition import Combined, Compare, Condition, Held, leaves, scope_of
 from stethoscope.specs.condition_long import Long
 from stethoscope.specs.condition_read import ConditionReader
-from stethoscope.specs.load import Loaded, SeveralDataError, convert, load
-from stethoscope.specs.rule_spec import ActionSpec, ExplainsSpec, RuleFile, RuleSpec
+from stethoscope.specs.load import Loaded, SeveralDataError, convert_part, several
+from stethoscope.specs.rule_check import PLACEHOLDER, call_of, evidence_of, own_words, severity_of
+from stethoscope.specs.rule_forms import Written, written_rules
+from stethoscope.specs.rule_spec import ActionSpec, ExplainsSpec, OffSpec, RuleSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
 
     from stethoscope.specs.root_cause import RootCause
     from stethoscope.specs.rule_test import TestSpec
 
-DIRECTORY = "rules"
-PLACEHOLDERS = (
-    "value", "node_id", "place", "device", "timestamp", "xid", "link", "detail", "peers", "total", "log", "word",
-    "before", "after", "changed_at",
-)  # fmt: skip
-"""What a text may quote between {{ }}, beside the ids of metrics."""
+T = TypeVar("T")
 
-_PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z0-9_.]*)\s*\}\}")
 _ID = re.compile(r"[a-z][a-z0-9_]{1,63}")
 _SPOKEN = {
     Scope.GPU: "GPUs", Scope.PORT: "ports", Scope.NVLINK: "NVLinks", Scope.PCIE: "PCIe devices",
@@ -69,6 +64,24 @@ class Rule:
     file: Loaded
     path: tuple[str | int, ...]
     """Where in the file the rule stands."""
+    each: str | None = None
+    """The metric that it was made for, of a template."""
+    enabled: bool = True
+    offers: tuple[str, ...] = ()
+    """What can be started from its findings."""
+    message: str = ""
+    """What its alert says, with placeholders."""
+    logs: tuple[str, ...] = ()
+    """What goes to the log once a finding, with placeholders."""
+    held: tuple[str, ...] = ()
+    """Calls that it asks for, which are never made: `POST https://example.org/drain`."""
+    tests_at: tuple[int, ...] = ()
+    """Position of each test in the file, where a template has others too."""
+
+    @property
+    def base(self) -> str:
+        """Return the id in the file: of a template, without the metric."""
+        return self.id if self.each is None else self.id.removesuffix(f".{self.each}")
 
     @property
     def where(self) -> str:
@@ -77,158 +90,169 @@ class Rule:
 
     def test_where(self, number: int) -> str:
         """Return `file:line:column` of one of its tests."""
-        return self.file.where(*self.path, "tests", number)
-
-
-def load_rules(
-    catalogue: Mapping[str, Metric], root_causes: Mapping[str, RootCause], *directories: Path
-) -> tuple[Rule, ...]:
-    """Return every rule, in the order of their ids, the nearest definition of an id alone.
-
-    Raises DataError (or SeveralDataError) with positions for broken files.
-    """
-    rules: dict[str, Rule] = {}
-    errors: list[DataError] = []
-    for directory in (*directories, config_dir() / "playbooks", bundled("playbooks")):
-        here: dict[str, Rule] = {}
-        for path in sorted((directory / DIRECTORY).glob("*.yaml")):
-            try:
-                for rule in read_rules(load(path), catalogue, root_causes):
-                    if rule.id in here:
-                        errors.append(DataError(f'the rule "{rule.id}" is defined twice', where=rule.where))
-                    here[rule.id] = rule
-            except SeveralDataError as error:
-                errors += error.errors
-            except DataError as error:
-                errors.append(error)
-        rules = {**here, **rules}
-    if not errors:
-        errors = _unknown_explained(rules)
-    if errors:
-        raise errors[0] if len(errors) == 1 else SeveralDataError(errors)
-    return tuple(rules[id_] for id_ in sorted(rules))
-
-
-def _unknown_explained(rules: Mapping[str, Rule]) -> list[DataError]:
-    return [
-        DataError(f'{rule.id} explains an unknown rule "{other}"{did_you_mean(other, rules)}', where=rule.where)
-        for rule in rules.values()
-        for named in (rule.explains.same_place, rule.explains.same_node)
-        for other in (named if isinstance(named, list) else ())
-        if other not in rules
-    ]
+        at = self.tests_at[number] if self.tests_at else number
+        return self.file.where(*self.path, "tests", at)
 
 
 def read_rules(
     loaded: Loaded, catalogue: Mapping[str, Metric], root_causes: Mapping[str, RootCause]
 ) -> tuple[Rule, ...]:
     """Return the rules of one file; raises DataError or SeveralDataError with positions."""
-    data = loaded.data
-    many = isinstance(data, dict) and "rules" in data
-    if many:
-        for key in data:
-            if key not in ("schema", "rules"):
-                raise DataError(f'unknown key "{key}"', where=loaded.where_key(key))
-        if data.get("schema", "stethoscope.rules/1") != "stethoscope.rules/1":
-            raise loaded.error("the schema is stethoscope.rules/1", "schema")
-    elif not isinstance(data, dict):
-        raise DataError("a rule file is one rule, or a list of them under rules:", where=loaded.name)
-    specs = convert(loaded, RuleFile).rules if many else [convert(loaded, RuleSpec)]
-    rules, errors = [], []
-    for position, spec in enumerate(specs):
-        path: tuple[str | int, ...] = ("rules", position) if many else ()
+    rules, errors = read_file(loaded, catalogue, root_causes)
+    if errors:
+        raise several(errors)
+    return rules
+
+
+def read_file(
+    loaded: Loaded, catalogue: Mapping[str, Metric], root_causes: Mapping[str, RootCause]
+) -> tuple[tuple[Rule, ...], list[DataError]]:
+    """Return the rules of one file that are right, and what is wrong with the others, with positions."""
+    rules: list[Rule] = []
+    errors: list[DataError] = []
+    for written in written_rules(loaded, catalogue, errors):
         try:
-            rules.append(_rule(loaded, spec, path, catalogue, root_causes))
+            rules.append(_read(loaded, written, catalogue, root_causes))
         except DataError as error:
             errors.append(error)
+    return tuple(rules), list({str(error): error for error in _flat(errors)}.values())
+
+
+def _flat(errors: Iterable[DataError]) -> list[DataError]:
+    return [one for error in errors for one in (error.errors if isinstance(error, SeveralDataError) else (error,))]
+
+
+def _read(
+    loaded: Loaded, written: Written, catalogue: Mapping[str, Metric], root_causes: Mapping[str, RootCause]
+) -> Rule:
+    data, path = written.data, written.path
+    if data.get("enabled") is False and "trigger" not in data:
+        off = convert_part(loaded, data, path, OffSpec)
+        return _off(loaded, written, off.rule_id, off.description)
+    errors: list[DataError] = []
+    try:
+        spec = convert_part(loaded, data, path, RuleSpec)
+    except DataError as error:
+        # What else is wrong is told with it.
+        if "trigger" in data:
+            _condition(ConditionReader(loaded, catalogue), data["trigger"], (*path, "trigger"), [error])
+        raise
+    rule = _made(loaded, spec, written, catalogue, root_causes, errors)
     if errors:
-        raise errors[0] if len(errors) == 1 else SeveralDataError(errors)
-    return tuple(rules)
+        raise several(errors)
+    assert rule is not None
+    return rule
 
 
-def _rule(
+def _condition(reader: ConditionReader, data: Any, path: tuple[str | int, ...], errors: list[DataError]) -> Condition:
+    """Return the condition; what is wrong with it is put into `errors`, or raised with what is there already."""
+    try:
+        return reader.trigger(data, path)
+    except DataError as error:
+        errors.append(error)
+        raise several(errors) from None
+
+
+def _off(loaded: Loaded, written: Written, id_: str, description: str) -> Rule:
+    nothing = Combined("any", (Combined("all", ()),))
+    return Rule(
+        id=id_, description=description, severity=Severity.NONE, confidence=0.0, trigger=nothing, scope=Scope.NODE,
+        root_cause=None, summary="", per_node=False, evidence=(), more_sure=None, sure=0.0, explains=ExplainsSpec(),
+        actions=(), tests=(), file=loaded, path=written.path, enabled=False,
+    )  # fmt: skip
+
+
+def _made(
     loaded: Loaded,
     spec: RuleSpec,
-    path: tuple[str | int, ...],
+    written: Written,
     catalogue: Mapping[str, Metric],
     root_causes: Mapping[str, RootCause],
-) -> Rule:
-    if not _ID.fullmatch(spec.rule_id):
-        raise loaded.error("a rule id is lower-case letters, digits and _", *path, "rule_id")
+    errors: list[DataError],
+) -> Rule | None:
+    path = written.path
+    if not _ID.fullmatch(spec.rule_id.removesuffix(f".{written.each}")):
+        errors.append(loaded.error("a rule id is lower-case letters, digits and _", *path, "rule_id"))
     if spec.root_cause is not None and spec.root_cause not in root_causes:
         near = did_you_mean(spec.root_cause, root_causes)
-        raise loaded.error(f'unknown root cause "{spec.root_cause}"{near}', *path, "root_cause")
+        errors.append(loaded.error(f'unknown root cause "{spec.root_cause}"{near}', *path, "root_cause"))
+    severity = _tried(lambda: severity_of(loaded, spec, path, root_causes), errors)
     reader = ConditionReader(loaded, catalogue)
-    trigger = reader.trigger(spec.trigger, (*path, "trigger"))
-    held_s = reader.duration(spec.for_, (*path, "for"))
-    more_sure = None
-    if spec.more_sure is not None:
-        more_sure = reader.trigger(spec.more_sure.trigger, (*path, "more_sure", "trigger"))
-    scopes = scope_of(trigger, catalogue) | (scope_of(more_sure, catalogue) if more_sure else set())
+    trigger = _tried(lambda: reader.trigger(spec.trigger, (*path, "trigger")), errors)
+    held_s = _tried(lambda: reader.duration(spec.for_, (*path, "for")), errors)
+    more, more_sure = spec.more_sure, None
+    if more is not None:
+        more_sure = _tried(lambda: reader.trigger(more.trigger, (*path, "more_sure", "trigger")), errors)
+    scopes = {scope for part in (trigger, more_sure) if part is not None for scope in scope_of(part, catalogue)}
     if len(scopes) > 1:
         said = " and of ".join(_SPOKEN[scope] for scope in Scope if scope in scopes)
-        raise loaded.error(f"one rule cannot speak of {said} at once", *path, "trigger")
+        errors.append(loaded.error(f"one rule cannot speak of {said} at once", *path, "trigger"))
     scope = next(iter(scopes), Scope.NODE)
-    _check_evidence(loaded, spec, path, catalogue, scope)
-    summary = spec.summary or next(
-        (a.message for a in spec.action if a.type == "alert" and a.message), spec.description
-    )
-    _check_texts(loaded, spec, path, catalogue)
+    evidence = evidence_of(loaded, spec, path, catalogue, scope, errors) if trigger is not None else ()
+    summary = own_words(spec.summary, loaded, (*path, "summary"), catalogue, errors)
+    actions, held = _actions(loaded, spec, path, catalogue, errors)
+    if trigger is None or severity is None or held_s is None:
+        return None
+    alert = next((action.message for action in actions if action.type == "alert"), "")
     return Rule(
         id=spec.rule_id,
         description=spec.description,
-        severity=_severity(spec, root_causes),
+        severity=severity,
         confidence=spec.confidence,
         trigger=Held(trigger, held_s) if held_s else trigger,
         scope=scope,
         root_cause=spec.root_cause,
-        summary=summary,
+        summary=summary or alert or spec.description,
         per_node=spec.per == "node",
-        evidence=tuple(spec.evidence),
+        evidence=evidence,
         more_sure=more_sure,
-        sure=spec.more_sure.confidence if spec.more_sure else spec.confidence,
+        sure=more.confidence if more else spec.confidence,
         explains=spec.explains,
-        actions=tuple(spec.action),
-        tests=tuple(spec.tests),
+        actions=actions,
+        tests=tuple(test for test in spec.tests if test.each in (None, written.each)),
         file=loaded,
         path=path,
+        each=written.each,
+        enabled=spec.enabled,
+        offers=tuple(spec.offers),
+        message=alert,
+        logs=tuple(action.message for action in actions if action.type == "log"),
+        held=held,
+        tests_at=tuple(at for at, test in enumerate(spec.tests) if test.each in (None, written.each)),
     )
 
 
-def _severity(spec: RuleSpec, root_causes: Mapping[str, RootCause]) -> Severity:
-    if spec.severity == "critical":
-        cause = root_causes.get(spec.root_cause or "")
-        return cause.severity if cause is not None and cause.severity is not Severity.NONE else Severity.P1
-    return Severity.P2 if spec.severity == "warning" else Severity(spec.severity)
+def _tried(read: Callable[[], T], errors: list[DataError]) -> T | None:
+    try:
+        return read()
+    except DataError as error:
+        errors.append(error)
+        return None
 
 
-def _check_evidence(
-    loaded: Loaded, spec: RuleSpec, path: tuple[str | int, ...], catalogue: Mapping[str, Metric], scope: Scope
-) -> None:
-    for position, name in enumerate(spec.evidence):
-        if name not in catalogue:
-            message = f'unknown metric "{name}"{did_you_mean(name, catalogue)}'
-            raise loaded.error(message, *path, "evidence", position)
-        if catalogue[name].scope not in (scope, Scope.NODE):
-            raise loaded.error(f"{name} is not known of a {scope}", *path, "evidence", position)
-
-
-def _check_texts(loaded: Loaded, spec: RuleSpec, path: tuple[str | int, ...], catalogue: Mapping[str, Metric]) -> None:
-    texts: list[tuple[str, tuple[str | int, ...]]] = [(spec.summary, ("summary",))]
+def _actions(
+    loaded: Loaded,
+    spec: RuleSpec,
+    path: tuple[str | int, ...],
+    catalogue: Mapping[str, Metric],
+    errors: list[DataError],
+) -> tuple[tuple[ActionSpec, ...], tuple[str, ...]]:
+    """Return the actions with texts in our words, and what the calls among them would do."""
+    actions, held = [], []
     for position, action in enumerate(spec.action):
-        if action.type != "api_call" and not action.message:
-            raise loaded.error(f"{action.type} needs a message", *path, "action", position)
-        texts.append((action.message, ("action", position, "message")))
-    for text, here in texts:
-        for name in placeholders(text):
-            if name not in PLACEHOLDERS and name not in catalogue:
-                near = did_you_mean(name, (*PLACEHOLDERS, *catalogue))
-                raise loaded.error(f'unknown placeholder "{name}"{near}', *path, *here)
+        here = (*path, "action", position)
+        if action.type == "api_call":
+            held.append(own_words(call_of(action, loaded, here, errors), loaded, here, catalogue, errors))
+        elif not action.message:
+            errors.append(loaded.error(f"{action.type} needs a message", *here))
+        message = own_words(action.message, loaded, (*here, "message"), catalogue, errors)
+        actions.append(msgspec.structs.replace(action, message=message))
+    return tuple(actions), tuple(held)
 
 
 def placeholders(text: str) -> Iterable[str]:
     """Return the names between {{ }} in `text`, in order."""
-    return [match[1] for match in _PLACEHOLDER.finditer(text)]
+    return [match[1] for match in PLACEHOLDER.finditer(text)]
 
 
 def fill(text: str, value: Callable[[str], str | None]) -> str:
@@ -245,7 +269,7 @@ def fill(text: str, value: Callable[[str], str | None]) -> str:
 
 @lru_cache(maxsize=1024)
 def _parts(text: str) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(_PLACEHOLDER.split(part)) for part in text.split(" · "))
+    return tuple(tuple(PLACEHOLDER.split(part)) for part in text.split(" · "))
 
 
 def first_metric(rule: Rule) -> str | None:

@@ -19,8 +19,10 @@ class ActionSpec(Spec, frozen=True):
     message: str = ""
     url: str = ""
     method: str = ""
-    headers: dict[str, str] = msgspec.field(default_factory=dict)
+    headers: dict[str, Any] = msgspec.field(default_factory=dict)
     body: Any = None
+    timeout: int | float | str | None = None
+    """Read, as everything about a call, and of no effect."""
 
 
 class MoreSureSpec(Spec, frozen=True):
@@ -42,8 +44,10 @@ class RuleSpec(Spec, frozen=True):
 
     rule_id: str
     description: str
-    severity: Literal["critical", "warning", "info", "P0", "P1", "P2"]
+    severity: str
     trigger: Any
+    enabled: bool = True
+    """False switches the rule off, and one of the same id in a farther directory."""
     confidence: Confidence = 1.0
     root_cause: str | None = None
     summary: str = ""
@@ -51,14 +55,17 @@ class RuleSpec(Spec, frozen=True):
     evidence: list[str] = msgspec.field(default_factory=list)
     more_sure: MoreSureSpec | None = None
     explains: ExplainsSpec = ExplainsSpec()
+    offers: list[Literal["triage"]] = msgspec.field(default_factory=list)
+    """What can be started from a finding."""
     action: list[ActionSpec] = msgspec.field(default_factory=list)
     tests: list[TestSpec] = msgspec.field(default_factory=list)
     # `for` is a word of Python.
     for_: int | float | str = msgspec.field(default=0, name="for")
 
 
-class RuleFile(Spec, frozen=True):
-    """A file of many rules."""
+class OffSpec(Spec, frozen=True):
+    """A rule that is switched off, and says no more than that."""
 
-    rules: list[RuleSpec]
-    schema: str = "stethoscope.rules/1"
+    rule_id: str
+    enabled: Literal[False]
+    description: str = ""

@@ -21,7 +21,8 @@ from stethoscope.model.metric import Reason
 from stethoscope.paths import bundled
 from stethoscope.specs.load import loads
 from stethoscope.specs.root_cause import read_root_causes
-from stethoscope.specs.rule import load_rules, read_rules
+from stethoscope.specs.rule import read_rules
+from stethoscope.specs.rule_book import load_rules
 from tests.builders import MONO, WALL, catalogue, fleet
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from stethoscope.paths import bundled
 from stethoscope.sim.readings import Readings
 from stethoscope.sim.speaker import Speaker
 from stethoscope.specs.root_cause import read_root_causes
-from stethoscope.specs.rule import load_rules
+from stethoscope.specs.rule_book import load_rules
 from tests.builders import catalogue
 from tests.sim.worlds import twin
 

@@ -23,7 +23,8 @@ from stethoscope.specs.condition import (
 )
 from stethoscope.specs.load import loads
 from stethoscope.specs.root_cause import load_root_causes, read_root_causes
-from stethoscope.specs.rule import fill, load_rules, read_rules
+from stethoscope.specs.rule import fill, read_rules
+from stethoscope.specs.rule_book import load_rules
 from tests.builders import catalogue
 
 if TYPE_CHECKING:

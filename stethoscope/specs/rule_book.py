@@ -1,0 +1,114 @@
+"""The rule files in reach: `rules/*.yaml` of each playbook directory, the nearest definition of a rule id first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stethoscope.errors import DataError, did_you_mean
+from stethoscope.paths import bundled, config_dir
+from stethoscope.specs.load import load, several
+from stethoscope.specs.rule import Rule, read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from stethoscope.model.metric import Metric
+    from stethoscope.specs.root_cause import RootCause
+
+DIRECTORY = "rules"
+PATTERNS = ("*.yaml", "*.yml")
+
+
+@dataclass(frozen=True, slots=True)
+class RuleBook:
+    """All rules in reach, and what is wrong with files."""
+
+    rules: tuple[Rule, ...]
+    """Those that are evaluated, in the order of their ids."""
+    others: tuple[tuple[Rule, str], ...]
+    """Those that are not, each with why: `overridden by FILE`, `switched off by FILE`."""
+    errors: tuple[DataError, ...]
+
+
+def load_rules(
+    catalogue: Mapping[str, Metric], root_causes: Mapping[str, RootCause], *directories: Path
+) -> tuple[Rule, ...]:
+    """Return every rule, in the order of their ids, the nearest definition of an id alone.
+
+    Raises DataError (or SeveralDataError) with positions for broken files.
+    """
+    book = load_book(catalogue, root_causes, *directories)
+    if book.errors:
+        raise several(book.errors)
+    return book.rules
+
+
+def rule_files(*directories: Path) -> tuple[tuple[Path, ...], ...]:
+    """Return the rule files of each directory, of the user's and of the bundled ones, the nearest directory first."""
+    places = (*directories, config_dir() / "playbooks", bundled("playbooks"))
+    return tuple(
+        tuple(sorted(each for form in PATTERNS for each in (place / DIRECTORY).glob(form))) for place in places
+    )
+
+
+def load_book(catalogue: Mapping[str, Metric], root_causes: Mapping[str, RootCause], *directories: Path) -> RuleBook:
+    """Return all rules in reach; the nearest definition of an id is the one that counts, and of a template the nearest
+    template."""
+    chosen: dict[str, Rule] = {}
+    nearer: dict[str, Rule] = {}
+    others: list[tuple[Rule, str]] = []
+    errors: list[DataError] = []
+    switches: list[Rule] = []
+    for files in rule_files(*directories):
+        here: dict[str, Rule] = {}
+        for path in files:
+            rules, wrong = _read(path, catalogue, root_causes)
+            errors += wrong
+            for rule in rules:
+                if rule.id in here:
+                    errors.append(DataError(f'the rule "{rule.id}" is defined twice', where=rule.where))
+                here[rule.id] = rule
+        for rule in here.values():
+            switches += [] if rule.enabled else [rule]
+            stronger = nearer.get(rule.id) or nearer.get(rule.base)
+            if stronger is not None:
+                how = "overridden" if stronger.enabled else "switched off"
+                others.append((rule, f"{how} by {stronger.file.name}"))
+            elif rule.enabled:
+                chosen[rule.id] = rule
+            elif rule.tests:
+                others.append((rule, "switched off"))
+        nearer = {**{name: rule for rule in here.values() for name in (rule.base, rule.id)}, **nearer}
+    known = {name for rule in (*chosen.values(), *(rule for rule, _ in others)) for name in (rule.id, rule.base)}
+    if not errors:
+        errors = [*_unknown_switched(switches, known), *_unknown_explained(chosen.values(), known)]
+    return RuleBook(tuple(chosen[id_] for id_ in sorted(chosen)), tuple(others), tuple(errors))
+
+
+def _read(
+    path: Path, catalogue: Mapping[str, Metric], root_causes: Mapping[str, RootCause]
+) -> tuple[tuple[Rule, ...], list[DataError]]:
+    try:
+        return read_file(load(path, many=True), catalogue, root_causes)
+    except DataError as error:
+        return (), [error]
+
+
+def _unknown_switched(switches: list[Rule], known: set[str]) -> list[DataError]:
+    return [
+        DataError(f"{rule.id} switches off an unknown rule{did_you_mean(rule.id, known)}", where=rule.where)
+        for rule in switches
+        if rule.id not in known
+    ]
+
+
+def _unknown_explained(rules: Iterable[Rule], known: set[str]) -> list[DataError]:
+    return [
+        DataError(f'{rule.id} explains an unknown rule "{other}"{did_you_mean(other, known)}', where=rule.where)
+        for rule in rules
+        for named in (rule.explains.same_place, rule.explains.same_node)
+        for other in (named if isinstance(named, list) else ())
+        if other not in known
+    ]
