@@ -27,6 +27,8 @@ LEAST = 2
 """Fewer places than this have nothing in common."""
 MOST = 2 / 3
 """The share of a group's members that must be affected."""
+MANY = 3
+"""So many groups of a kind with the same fault have something in common themselves."""
 FEW = 0.15
 """The share of all others that may be affected, one of them in any case."""
 KEPT = 1 / 4
@@ -43,7 +45,7 @@ _MOST_CANDIDATES = 200
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A group that has a fault in common."""
+    """A group, or several of a kind, that have a fault in common."""
 
     name: str
     """The id of a place, or words: `leaf/leaf-01-3`, `driver 550.90.07`."""
@@ -209,6 +211,10 @@ def _likely(candidates: list[_Candidate], found: Affected) -> list[Cause]:
                 causes.append(_cause(candidate, rows, (counts[0], counts[1]), heavy, found))
             else:
                 failed.add(id(candidate))
+        alone = [candidate for candidate, _ in chosen if candidate.groups.kind.name in ("node", "gpu")]
+        if len(alone) >= MANY:
+            # What so many nodes have is not the fault of each of them.
+            failed |= {id(candidate) for candidate in candidates if candidate.groups.kind.name in ("node", "gpu")}
         if not failed:
             return [cause for cause in causes if cause.rows]
         candidates = [candidate for candidate in candidates if id(candidate) not in failed]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stethoscope.analysis.causal import may_follow, may_suffer, rank
-from stethoscope.analysis.causes import LEAST, MOST
+from stethoscope.analysis.causes import LEAST, MANY, MOST
 from stethoscope.analysis.sharing import ORDER
+from stethoscope.model.ids import fold
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from stethoscope.analysis.windows import Flags
     from stethoscope.specs.rule import Rule
 
+_PLACES = {"leaf": "leaf", "leaf of nodes": "leaf", "rack": "rack", "pod": "pod"}
 ALIKE = 0.8
 """Two groups whose nodes are the same to this share may be one, named twice: a rack, and what its leaf serves."""
 HALF = 0.5
@@ -35,11 +37,8 @@ class Joined:
     """Number of the rule that stands nearest to the cause."""
     parts: dict[int, list[int]] = field(default_factory=dict)
     """Rule -> affected rows of its scope."""
-
-    @property
-    def places(self) -> int:
-        """Return how many rows it stands for."""
-        return sum(len(rows) for rows in self.parts.values())
+    id: str = ""
+    """What is said behind the @ of the finding's id."""
 
 
 def join(
@@ -53,13 +52,42 @@ def join(
     for number, cause in one_by_one:
         into = next((entry for entry in joined if _is_same(entry, cause, rules, number, found)), None)
         if into is None:
-            into = Joined(cause, number)
+            into = Joined(cause, number, id=cause.name)
             joined.append(into)
         into.parts.setdefault(number, []).extend(cause.rows)
     if joined:
         for number, affected in found.items():
-            _take_loose(joined, number, affected, rules, found, sharing)
-    return joined
+            _take_loose(joined, number, affected, rules, sharing)
+    return _merged(joined)
+
+
+def _merged(joined: Sequence[Joined]) -> list[Joined]:
+    """Return as one what many groups of a kind have in the same way: four racks that lost their power."""
+    alike: dict[tuple[int, str], list[Joined]] = {}
+    for entry in joined:
+        alike.setdefault((entry.first, entry.cause.kind.name), []).append(entry)
+    merged = []
+    for (first, kind), entries in alike.items():
+        if len(entries) < MANY or kind not in _PLACES:
+            merged += entries
+            continue
+        causes = [entry.cause for entry in entries]
+        together = replace(
+            causes[0],
+            name=f"{_PLACES[kind]}/{fold(cause.name.partition('/')[2] for cause in causes)}",
+            rows=tuple(row for cause in causes for row in cause.rows),
+            affected=sum(cause.affected for cause in causes),
+            members=sum(cause.members for cause in causes),
+            nodes=np.logical_or.reduce([cause.nodes for cause in causes]),
+            since=min(cause.since for cause in causes),
+            weight=min(cause.weight for cause in causes),
+        )
+        parts: dict[int, list[int]] = {}
+        for entry in entries:
+            for number, rows in entry.parts.items():
+                parts.setdefault(number, []).extend(rows)
+        merged.append(Joined(together, first, parts, id=kind))
+    return merged
 
 
 def _is_same(entry: Joined, cause: Cause, rules: Sequence[Rule], number: int, found: Mapping[int, Affected]) -> bool:
@@ -84,7 +112,6 @@ def _take_loose(
     number: int,
     affected: Affected,
     rules: Sequence[Rule],
-    found: Mapping[int, Affected],
     sharing: Sharing,
 ) -> None:
     """Give what a rule found, and no cause has yet, to the cause that it follows from."""
@@ -95,12 +122,11 @@ def _take_loose(
         if entry.first == number or not loose.any():
             continue
         kind, first, rule = entry.cause.kind.name, rules[entry.first], rules[number]
+        nodes = None
         if may_follow(kind, first, rule):
             nodes = _inside(affected, loose, entry.cause.nodes, least=HALF * np.count_nonzero(entry.cause.nodes))
-        elif may_suffer(kind, first, rule):
+        if nodes is None and may_suffer(kind, first, rule):
             nodes = _inside(affected, loose, _of_same_jobs(entry.cause.nodes, sharing), least=1)
-        else:
-            continue
         if nodes is None:
             continue
         rows = loose & nodes[affected.owner]

@@ -157,7 +157,7 @@ class Engine:
             finding = telling.of_dark(broken, writers, since, moment.snapshot)
             shown[finding.id] = _Shown(finding, {number: tuple(rows) for number, rows in broken.parts.items()})
         for entry in joined:
-            id_ = f"{self._rules[entry.first].id}@{entry.cause.name}"
+            id_ = f"{self._rules[entry.first].id}@{entry.id}"
             parts = {number: tuple(rows) for number, rows in entry.parts.items() if rows}
             before = self._shown.get(id_)
             alike = before.finding if before is not None and before.parts == parts else None

@@ -80,7 +80,12 @@ def of_cause(
         root_cause=root_cause(cause.kind.name, first),
         evidence=tuple(facts),
         cause=cause.name,
-        explained=joined.places,
+        explained=sum(
+            len({writers[number].node(row) for row in joined.parts[number]})
+            if rules[number].per_node
+            else len(joined.parts[number])
+            for number in order
+        ),
     )
 
 
