@@ -201,7 +201,7 @@ class Entries:
             took = phase.at - began
         self.phase, self.phase_since = "", None
         at = phase.at if phase.at is not None else 0.0
-        if took is None:
+        if not took:
             return
         if self.checkpoints and self._is_same_checkpoint():
             # Several ranks, or the timers behind the line that said it was saved.

@@ -36,8 +36,11 @@ class Commands:
         self.journal = journal
         self.read_only = read_only
 
-    async def run(self, node: str, kind: str, text: str, action: Callable[[], Awaitable[_Result]]) -> _Result:
-        """Let `action` run the command `text` of a `kind` on `node`, and write down how it went.
+    async def run(
+        self, node: str, kind: str, text: str, action: Callable[[], Awaitable[_Result]], *, quiet: bool = False
+    ) -> _Result:
+        """Let `action` run the command `text` of a `kind` on `node`, and write down how it went; `quiet`, which goes on
+        with what is written down already, only where that is not well.
 
         Raises CommandError for what is not allowed, and whatever `action` raises.
         """
@@ -61,7 +64,8 @@ class Commands:
         else:
             return done
         finally:
-            self._note(node, kind, text, result, time.monotonic() - started)
+            if not (quiet and result == "ok"):
+                self._note(node, kind, text, result, time.monotonic() - started)
 
     def take_notices(self) -> list[str]:
         """Return what people should know about the journal, once."""

@@ -60,12 +60,20 @@ class Piece:
     """What was read before is of another file, or of what was cut off."""
 
 
-async def tail(source: Reaching, node: str, path: str, position: Position | None = None, *, most: int = MOST) -> Piece:
+async def tail(
+    source: Reaching,
+    node: str,
+    path: str,
+    position: Position | None = None,
+    *,
+    most: int = MOST,
+    quiet: bool = False,
+) -> Piece:
     """Return what `path` on `node` has behind `position`, without one its last `most` bytes; CommandError says why
-    not."""
+    not. `quiet`: it is one of many looks that follow each other, which the journal need not tell one by one."""
     start = ("end", "0") if position is None else (str(position.offset), position.number)
     words = (*start, str(min(most, MOST)), *_octal(path))
-    said = await _run(source, node, "log_tail", words, f"tail {path}", sudo=False)
+    said = await _run(source, node, "log_tail", words, f"tail {path}", sudo=False, quiet=quiet)
     match = _HEAD.match(said)
     if match is None or match[3] is None:
         raise CommandError("the node answered something that is no log")
@@ -107,11 +115,13 @@ def _time_of(line: bytes) -> float:
     return float(head) if re.fullmatch(rb"\d{9,11}\.\d{1,9}", head) else float("inf")
 
 
-async def _run(source: Reaching, node: str, name: str, words: Sequence[str], about: str, *, sudo: bool) -> bytes:
+async def _run(
+    source: Reaching, node: str, name: str, words: Sequence[str], about: str, *, sudo: bool, quiet: bool = False
+) -> bytes:
     line = ondemand.command(name, LIMIT_S, words, sudo=sudo)
     text = ondemand.script(name, _DIRECTORY)
     answer = await source.commands.run(
-        node, LOG, clean(about, 400), lambda: source.run_script(node, line, text, LIMIT_S)
+        node, LOG, clean(about, 400), lambda: source.run_script(node, line, text, LIMIT_S), quiet=quiet
     )
     if answer.late:
         raise CommandError(f"no answer in {LIMIT_S:g} s: the file system that it lies on may hang")

@@ -47,6 +47,9 @@ class SshSource:
         self.fleet = fleet.name
         self.simulated = fleet.simulated
         self.nodes: tuple[FleetNode, ...] = fleet.nodes
+        self.jobs = fleet.jobs
+        """Jobs that the fleet file names."""
+        self.follow_jobs = fleet.follow_jobs
         self.scheduler = scheduler
         self.commands = commands or Commands()
         self.read_only = self.commands.read_only

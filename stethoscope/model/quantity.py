@@ -4,7 +4,7 @@ from __future__ import annotations
 
 RARE_PER_S = 0.1
 """Below this, in events a second, people think in events an hour."""
-_SIGNS = {"C": "°C", "bool": "", "code": "", "state": "", "bits": ""}
+_SIGNS = {"C": "°C", "bool": "", "code": "", "state": "", "bits": "", "ratio": "", "loss": "", "norm": ""}
 _PLURALS = frozenset({"tasks", "CPUs", "GPUs", "events", "errors", "packets", "words", "ticks"})
 
 

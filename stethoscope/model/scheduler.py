@@ -102,9 +102,17 @@ class SchedulerState:
         return ", ".join(word.replace("_", " ") for word in self.words)
 
 
+class JobSource(StrEnum):
+    """Who says that there is such a job; the value is the word on the screen."""
+
+    SLURM = "Slurm"
+    FLEET_FILE = "fleet file"
+    GUESSED = "guessed from GPU processes"
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One job that the scheduler runs."""
+    """One job that the scheduler runs, or that the fleet file or the processes tell of."""
 
     id: str
     name: str = ""
@@ -113,7 +121,7 @@ class Job:
     user: str = ""
     partition: str = ""
     nodes: tuple[str, ...] = ()
-    """In the scheduler's order, by the scheduler's names."""
+    """In the scheduler's order, by the scheduler's names; ranks count along them."""
     batch_host: str = ""
     started: float | None = None
     """Wall seconds."""
@@ -121,6 +129,9 @@ class Job:
     """Path of its output with what is known filled in; `%t` and the like stay where each task has its own."""
     features: str = ""
     comment: str = ""
+    source: JobSource = JobSource.SLURM
+    samples_per_step: float | None = None
+    """As the fleet file says it."""
 
     def __post_init__(self) -> None:
         """Take a time that is none as not known."""

@@ -15,6 +15,7 @@ import msgspec
 from stethoscope.clock import ReplayClock
 from stethoscope.model.frame import Frame, Link, LinkState
 from stethoscope.model.scheduler import SchedulerReading
+from stethoscope.session.job_notes import JOB_LOG, JobNote
 from stethoscope.specs.fleet import SMALL_FLEET
 from stethoscope.store.format import STANDING_AT, NodeEntry, RecordType, is_time
 from stethoscope.store.lines import is_delta, is_full, is_hello, is_same, part_group
@@ -251,6 +252,10 @@ class Player:
                 # What was read from other programs passes the gate again: a file may have been changed.
                 reading = msgspec.convert(_cleaned(msgspec.json.decode(note.value)), SchedulerReading, strict=False)
                 self.session.on_scheduler(reading)
+            elif note.kind == JOB_LOG:
+                told = msgspec.convert(_cleaned(msgspec.json.decode(note.value)), JobNote, strict=False)
+                if told.is_sound:
+                    self.session.jobs.take_note(told, self.clock.wall())
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return
 

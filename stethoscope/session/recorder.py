@@ -15,6 +15,7 @@ import msgspec
 from stethoscope import __version__
 from stethoscope.collect.commands import ON_DEMAND
 from stethoscope.model.frame import Link, LinkState
+from stethoscope.session.job_notes import JOB_LOG
 from stethoscope.session.standing import Packer, StandingParts
 from stethoscope.store.format import (
     BLOCK_RAW,
@@ -268,8 +269,8 @@ class Recorder:
 
     def _keep_note(self, mono: float, payload: bytes) -> None:
         note = msgspec.json.decode(payload, type=_Note)
-        if note.kind == ON_DEMAND:
-            return  # it happened once, and stands for nothing that goes on
+        if note.kind in (ON_DEMAND, JOB_LOG):
+            return  # it happened once, and stands for nothing that goes on; of logs the past comes again by itself
         if note.tells_nothing:
             self._notes[f"{note.kind} failed"] = (mono, payload)
         else:

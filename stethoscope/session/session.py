@@ -18,6 +18,7 @@ from stethoscope.clock import SystemClock
 from stethoscope.collect.commands import ON_DEMAND
 from stethoscope.model.wire import Full
 from stethoscope.parse.stream import ParseError, parse
+from stethoscope.session.jobs import Jobs
 from stethoscope.session.judging import Judging
 from stethoscope.session.mark import MarkKeeper
 from stethoscope.session.memory import MemoryTuning
@@ -138,6 +139,7 @@ class Session:
         self._snapshot: FleetSnapshot | None = None
         self._evaluated_mono: float | None = None
         self._memory = MemoryTuning()
+        self.jobs = Jobs(source, catalogue, self.clock, self._note)
         self.ondemand = OnDemandRuns(source, self.clock, self.snapshot, self._on_probe_result)
 
     def on_frame(self, frame: Frame) -> None:
@@ -180,20 +182,19 @@ class Session:
     def on_scheduler(self, reading: SchedulerReading) -> None:
         """Take what the scheduler says; never raises."""
         self._changed = self._scheduler_read = True
-        for tap in self.taps:
-            try:
-                tap.on_note("scheduler", reading)
-            except Exception as error:  # noqa: BLE001  as above
-                self._defect(error)
+        self._note("scheduler", reading)
         try:
             self._state.set_scheduler(reading)
         except Exception as error:  # noqa: BLE001  as above
             self._defect(error)
 
     def _on_probe_result(self, result: Result) -> None:
+        self._note(ON_DEMAND, result_json(result))
+
+    def _note(self, kind: str, value: object) -> None:
         for tap in self.taps:
             try:
-                tap.on_note(ON_DEMAND, result_json(result))
+                tap.on_note(kind, value)
             except Exception as error:  # noqa: BLE001  as above
                 self._defect(error)
 
@@ -214,6 +215,10 @@ class Session:
         self._changed = False
         snapshot = self._state.snapshot(self.clock.wall(), mono, latest=latest)
         for error in self._state.take_defects():
+            self._defect(error)
+        try:
+            snapshot = self.jobs.picture(snapshot)
+        except Exception as error:  # noqa: BLE001  what is wrong about one job must not cost the fleet
             self._defect(error)
         self._snapshot = replace(
             snapshot,
@@ -293,7 +298,7 @@ class Session:
         self._memory.start(asyncio.get_running_loop(), THREADS)
         for tap in self.taps:
             tap.start()
-        tending = [asyncio.create_task(self._tend_forever())]
+        tending = [asyncio.create_task(self._tend_forever()), asyncio.create_task(self.jobs.run(self.snapshot))]
         if self.scheduler is not None:
             tending.append(asyncio.create_task(follow(self.scheduler, self.on_scheduler)))
         try:

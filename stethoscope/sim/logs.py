@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 
 EVERY_S = 10.0
 """How often rank 0 prints how far the job is."""
+PAST_S = 1200.0
+"""So long the job has been printing when the scenario begins."""
+CHECKPOINT_S = 300.0
+"""How often it saves a checkpoint, which is written beside the steps."""
+_DONE_BEFORE = 41_200
+"""Iterations that it had done by then."""
+_TO_DO = 500_000
 _LONGEST = 8 * 1024 * 1024
 _FIRST_NUMBER = 4_194_304
 _REFUSED = 66
@@ -26,7 +33,12 @@ class SharedLogs:
         """Begin them with the twin's jobs."""
         self._twin = twin
         self._due_s = twin.t_s
+        self._checkpoint_s = twin.t_s + CHECKPOINT_S
         self.files: dict[str, bytearray] = {path_of(job): bytearray() for job in twin.runs}
+        self._printed: dict[str, tuple[float, int]] = {}
+        """When each job printed last, and how many iterations it had done."""
+        for job, run in twin.runs.items():
+            self._print_past(job, run)
 
     def take(self, said: Iterable[Said]) -> None:
         """Write down what jobs said, and how far they are by now."""
@@ -37,22 +49,62 @@ class SharedLogs:
             for job, run in self._twin.runs.items():
                 self._progress(job, run)
             self._due_s += EVERY_S
+        while self._checkpoint_s <= self._twin.t_s:
+            for job, run in self._twin.runs.items():
+                self._save(job, run)
+            self._checkpoint_s += CHECKPOINT_S
 
     def _job_on(self, node: str) -> str | None:
         number = self._twin.layout.numbers[node]
         return next((job for job, run in self._twin.runs.items() if number in run.job.nodes), None)
 
+    def _print_past(self, job: str, run: JobRun) -> None:
+        """Print what a healthy job printed before the scenario."""
+        steps = max(1, round(EVERY_S / run.job.step_time_s))
+        count = int(PAST_S / (steps * run.job.step_time_s))
+        self._printed[job] = self._twin.t_s - count * steps * run.job.step_time_s, -count * steps
+        for at in range(1 - count, 1):
+            self._print(job, run, self._twin.t_s + at * steps * run.job.step_time_s, at * steps)
+
     def _progress(self, job: str, run: JobRun) -> None:
+        state = run.state(self._twin.t_s)
+        if state.step_time_s is None or state.state != "RUNNING" or state.steps <= self._printed[job][1]:
+            return
+        self._print(job, run, self._twin.t_s, state.steps)
+
+    def _print(self, job: str, run: JobRun, at_s: float, steps: int) -> None:
+        """Print one line as Megatron-LM does: the mean of the iterations since the last one."""
+        before_s, before = self._printed[job]
+        self._printed[job] = at_s, steps
+        done, batch = _DONE_BEFORE + steps, max(1, round(run.job.samples_per_step))
+        # The same at every run, and like no other step.
+        noise = (done * 2_654_435_761 % 1000) / 1000 - 0.5
+        # The clock of the job runs through the steps that it counts, not to the moment at which it is looked at.
+        step_s = (at_s - before_s) / (steps - before) if run.step is None or steps <= 0 else run.step.step_s
+        step_s *= 1 + 0.01 * noise
+        at = datetime.fromtimestamp(self._twin.wall_at_0 + at_s, UTC)
+        self._write(
+            job,
+            f" [{at:%Y-%m-%d %H:%M:%S}] iteration {done:8d}/{_TO_DO:8d} | consumed samples: {done * batch:12d} | "
+            f"elapsed time per iteration (ms): {step_s * 1000:.1f} | learning rate: {3e-4:.6E} | "
+            f"global batch size: {batch:5d} | lm loss: {1.7 + 4.0 / (1 + done / 900) + 0.04 * noise:.6E} | "
+            f"loss scale: 1.0 | grad norm: {0.4 + 0.1 * noise:.3f} | number of skipped iterations:   0 | "
+            "number of nan iterations:   0 |",
+        )
+
+    def _save(self, job: str, run: JobRun) -> None:
         state = run.state(self._twin.t_s)
         if state.step_time_s is None or state.state != "RUNNING":
             return
-        at = datetime.fromtimestamp(self._twin.wall_at_0 + self._twin.t_s, UTC)
-        loss = 1.7 + 4.0 / (1.0 + state.steps / 900.0)
-        self._write(
-            job,
-            f"[{at:%Y-%m-%d %H:%M:%S},{at.microsecond // 1000:03d}][rank0] step {state.steps} | loss {loss:.4f} | "
-            f"{state.step_time_s:.3f} s/step | {state.throughput:,.0f} samples/s",
-        )
+        done = _DONE_BEFORE + state.steps
+        longest_ms = 4000 + done % 400
+        for line in (
+            f"saving checkpoint at iteration {done:7d} to /shared/train/{job} in torch_dist format",
+            f"  successfully saved checkpoint from iteration {done:7d} to /shared/train/{job} [ t 1/4, p 1/2 ]",
+            "(min, max) time across ranks (ms):",
+            f"    save-checkpoint ................................: ({longest_ms - 300:.2f}, {longest_ms:.2f})",
+        ):
+            self._write(job, line)
 
     def _write(self, job: str | None, text: str) -> None:
         held = self.files.get(path_of(job)) if job is not None else None

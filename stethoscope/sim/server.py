@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import asyncssh
 
 from stethoscope.errors import UsageError
-from stethoscope.sim.logs import SharedLogs
+from stethoscope.sim.logs import EVERY_S, SharedLogs
 from stethoscope.sim.readings import Readings
 from stethoscope.sim.session import NodeSession
 
@@ -88,8 +88,13 @@ class FleetServer:
         self._speed = speed
         self._started = clock.monotonic()
         twin.wall_at_0 = clock.wall() - start_at_s
-        self._early = twin.advance_to(start_at_s)
         self._logs = SharedLogs(twin)
+        self._early: list[Said] = []
+        while twin.t_s < start_at_s:
+            # In the steps in which jobs print.
+            said = twin.advance_to(min(start_at_s, twin.t_s + EVERY_S))
+            self._logs.take(said)
+            self._early += said
         self._readings: Readings | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -108,7 +113,8 @@ class FleetServer:
         # The nodes' wall clocks are right now, and stay right while the twin runs at speed 1.
         self._started = self._clock.monotonic()
         self.twin.wall_at_0 = self._clock.wall() - self._start_at_s
-        self._tell([*self._early, *self._move()])
+        self._tell(self._early, is_logged=True)
+        self._tell(self._move())
         self._keep(asyncio.create_task(self._play()))
 
     def _options(
@@ -181,8 +187,9 @@ class FleetServer:
                 self._relink(node, link)
         return said
 
-    def _tell(self, said: list[Said]) -> None:
-        self._logs.take(said)
+    def _tell(self, said: list[Said], *, is_logged: bool = False) -> None:
+        if not is_logged:
+            self._logs.take(said)
         names = {node.name: node for node in self.nodes} if said else {}
         for line in said:
             node = names.get(line.node)

@@ -16,11 +16,14 @@ import msgspec
 from stethoscope.errors import DataError, UsageError, did_you_mean
 from stethoscope.model import ids
 from stethoscope.specs.duration import duration_s
+from stethoscope.specs.fleet_jobs import FOLLOWED, JobSettings, read_jobs, read_logs
 from stethoscope.specs.load import Loaded, Spec, convert, load
 from stethoscope.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from stethoscope.model.scheduler import Job
 
 SCHEMA = "stethoscope.fleet/1"
 SMALL_FLEET = 256
@@ -30,7 +33,6 @@ LARGE_TICK_S = 5.0
 _TICK_RANGE_S = (0.2, 600.0)
 
 MAX_GPUS = 64
-"""GPUs of one node."""
 _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._:-]{0,251}[A-Za-z0-9_])?")
 _PLACES = ("n", "rack", "pod")
 _PLACEHOLDER = re.compile(r"\{(n|rack|pod)\}")
@@ -97,6 +99,8 @@ class Fleet:
     simulated: bool = False
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     slurm: SlurmLogin | None = None
+    jobs: tuple[Job, ...] = ()
+    follow_jobs: int = FOLLOWED
     origins: Mapping[str, Mapping[str, str]] = field(default_factory=dict, compare=False)
     """Node -> setting -> the part of the file that gives it: `defaults`, `groups.rack-01`, `hosts.gpu-007`."""
 
@@ -170,6 +174,8 @@ class FleetFile(Spec, frozen=True, kw_only=True):
     groups: dict[str, Group] = msgspec.field(default_factory=dict)
     hosts: dict[str, Settings | None] = msgspec.field(default_factory=dict)
     slurm: SlurmSettings | None = None
+    jobs: list[JobSettings] = msgspec.field(default_factory=list)
+    follow_jobs: Annotated[int, msgspec.Meta(ge=0, le=64)] = FOLLOWED
 
 
 def default_tick_s(nodes: int) -> float:
@@ -245,6 +251,8 @@ def _fleet(loaded: Loaded, file: FleetFile) -> Fleet:
         simulated=file.simulated,
         groups=groups,
         slurm=None if file.slurm is None else _slurm(loaded, directory, file.slurm),
+        jobs=read_jobs(loaded, file.jobs, said),
+        follow_jobs=file.follow_jobs,
         origins=origins,
     )
 
@@ -354,7 +362,7 @@ def _said(loaded: Loaded, directory: Path, settings: Settings | SlurmSettings, *
             raise loaded.error("sudo is `-n` (allowed, never with a password) or false", *path, "sudo")
         said["sudo"] = settings.sudo is not False
     if settings.job_logs is not None:
-        said["job_logs"] = _job_logs(loaded, settings.job_logs, *path, "job_logs")
+        said["job_logs"] = read_logs(loaded, settings.job_logs, *path, "job_logs")
     if settings.interval is not None:
         try:
             said["tick_s"] = parse_interval(settings.interval)
@@ -382,14 +390,6 @@ def _ports(loaded: Loaded, ports: dict[str, PortSettings], *path: str) -> dict[t
         for name in names:
             said[name, int(number or 1)] = (rail, leaf)
     return said
-
-
-def _job_logs(loaded: Loaded, job_logs: str | list[str], *path: str) -> tuple[str, ...]:
-    paths = (job_logs,) if isinstance(job_logs, str) else tuple(job_logs)
-    for text in paths:
-        if not text.startswith("/") or re.search(r"[\x00-\x1f\x7f]", text):
-            raise loaded.error(f'"{text}" is not a whole path such as /shared/logs/slurm-%j.out', *path)
-    return paths
 
 
 def parse_interval(value: str | float) -> float:

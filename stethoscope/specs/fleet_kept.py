@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from stethoscope.model.scheduler import Job  # noqa: TC001  msgspec reads the annotation
 from stethoscope.specs.compiled import cached
 from stethoscope.specs.fleet import Fleet, FleetNode, SlurmLogin, read_fleet
 
@@ -14,6 +15,8 @@ LARGE = 16 * 1024
 _READERS = (
     "stethoscope.specs.fleet_kept",
     "stethoscope.specs.fleet",
+    "stethoscope.specs.fleet_jobs",
+    "stethoscope.model.scheduler",
     "stethoscope.specs.load",
     "stethoscope.model.ids",
 )
@@ -27,6 +30,8 @@ class _Kept(msgspec.Struct, frozen=True):
     simulated: bool
     groups: dict[str, tuple[str, ...]]
     slurm: SlurmLogin | None
+    jobs: tuple[Job, ...]
+    follow_jobs: int
 
 
 def kept_fleet(path: str | Path) -> Fleet:
@@ -46,9 +51,12 @@ def kept_fleet(path: str | Path) -> Fleet:
         kept = msgspec.convert(content, _Kept)
     except msgspec.ValidationError:
         return read_fleet(path)
-    return Fleet(kept.name, kept.nodes, kept.simulated, kept.groups, kept.slurm)
+    return Fleet(kept.name, kept.nodes, kept.simulated, kept.groups, kept.slurm, kept.jobs, kept.follow_jobs)
 
 
 def _content(path: Path) -> object:
     fleet = read_fleet(path)
-    return msgspec.to_builtins(_Kept(fleet.name, fleet.nodes, fleet.simulated, dict(fleet.groups), fleet.slurm))
+    groups = dict(fleet.groups)
+    return msgspec.to_builtins(
+        _Kept(fleet.name, fleet.nodes, fleet.simulated, groups, fleet.slurm, fleet.jobs, fleet.follow_jobs)
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from stethoscope.collect import nodelog, ondemand
 from stethoscope.collect.command import Answer, CommandError
 from stethoscope.collect.commands import Commands
-from stethoscope.sim.logs import EVERY_S, SharedLogs, path_of
+from stethoscope.sim.logs import EVERY_S, PAST_S, SharedLogs, path_of
 from tests.sim.test_server import _client, _fleet
 from tests.sim.worlds import twin
 
@@ -55,8 +56,9 @@ def test_a_running_job_says_how_far_it_is_and_a_dead_one_does_not() -> None:
     for second in range(121):
         logs.take(world.advance_to(float(second)))
     lines = logs.files[path_of("7")].decode().splitlines()
-    steps = [line for line in lines if "[rank0] step " in line]
-    assert steps[1].partition("] step ")[2].startswith(f"{EVERY_S:.0f} | loss ")
-    assert "1.000 s/step | 1,000 samples/s" in steps[1]
-    assert len(steps) <= 1 + 35 / EVERY_S
+    steps = [line for line in lines if "] iteration " in line]
+    past = round(PAST_S / EVERY_S)
+    assert " iteration    41210/  500000 | " in steps[past]
+    assert re.search(r"elapsed time per iteration \(ms\): (?:99\d|100\d)\.\d | ", steps[past])
+    assert past <= len(steps) <= past + 1 + 35 / EVERY_S
     assert any("CUDA error" in line or "NCCL" in line for line in lines)

@@ -178,3 +178,37 @@ def test_two_thousand_nodes_are_read_in_time_that_grows_with_them(tmp_path: Path
     start = time.process_time()
     assert len(read_fleet(path).nodes) == 2000
     assert time.process_time() - start < 3, "it takes 0.05 s; looking at every node for every other takes a minute"
+
+
+JOBS = """\
+schema: stethoscope.fleet/1
+groups: {all: {nodes: "gpu-[001-004]"}}
+follow_jobs: 2
+jobs:
+- {id: 4242, nodes: "gpu-[001-002]", log: /shared/train-%j.out, name: pretrain, user: alice, samples_per_step: 1024}
+- {id: tune, nodes: [gpu-004]}
+"""
+
+
+def test_jobs_and_where_their_logs_lie(tmp_path: Path) -> None:
+    read = fleet(tmp_path, JOBS)
+    first, second = read.jobs
+    assert (first.id, first.nodes, first.stdout) == ("4242", ("gpu-001", "gpu-002"), "/shared/train-%j.out")
+    assert (first.name, first.user, first.samples_per_step, first.source) == ("pretrain", "alice", 1024, "fleet file")
+    assert (second.id, second.nodes, second.stdout) == ("tune", ("gpu-004",), "")
+    assert read.follow_jobs == 2
+    assert fleet(tmp_path, WHOLE).follow_jobs == 8
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("id: tune", "id: 4242", 'fleet.yaml:6:8: the job "4242" is there twice'),
+        ("id: tune", "id: a/b", 'fleet.yaml:6:8: "a/b" cannot name a job: letters, digits and _ . + : @ -'),
+        ("[gpu-004]", "[gpu-04]", 'fleet.yaml:6:21: job tune: no node of this file is called "gpu-04"'),
+        ("/shared/train", "shared/train", 'fleet.yaml:5:43: "shared/train-%j.out" is not a whole path'),
+        ("1024", "0", "fleet.yaml:5:112: samples_per_step"),
+    ],
+)
+def test_what_is_said_about_broken_jobs(tmp_path: Path, before: str, after: str, said: str) -> None:
+    assert error(tmp_path, JOBS.replace(before, after, 1)).startswith(said)
