@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from stethoscope.sim.kinds.kind import Kind, Line
     from stethoscope.sim.lines import Said
+    from stethoscope.specs.scenario import Job
 
 Totals = npt.NDArray[np.int64]
 
@@ -98,6 +99,19 @@ class Twin:
                 said.extend(heapq.heappop(self._lines)[2]())
         self.t_s = t_s
         return said
+
+    def run_jobs(self, jobs: Iterable[Job]) -> None:
+        """Run these jobs from now on: those that ran before go on, others begin, what is not named is gone."""
+        self._leave(self.t_s)
+        wanted = {job.id: job for job in jobs}
+        kept = {id_: run for id_, run in self.runs.items() if id_ in wanted}
+        # What writes lines holds these as well.
+        self.layout.jobs.clear()
+        self.layout.jobs.update(wanted)
+        self.runs.clear()
+        for id_, job in wanted.items():
+            self.runs[id_] = kept.get(id_) or JobRun(job, self.layout, self.noise)
+        self._enter(self.t_s)
 
     def _schedule(self) -> None:
         """Note every moment that the scenario itself says, and the lines that come with it."""
