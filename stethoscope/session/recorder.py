@@ -92,7 +92,15 @@ class Recorder:
     def __init__(self, source: Source, clock: Clock, outlet: Outlet, *, flush_s: float = FLUSH_S) -> None:
         """Prepare; `open` makes the first file, `start` begins to write."""
         nodes = tuple(
-            NodeEntry(node.name, node.rack, node.pod, node.tick_s, node.expected_gpus, node.leaves)
+            NodeEntry(
+                node.name,
+                node.rack,
+                node.pod,
+                node.tick_s,
+                node.expected_gpus,
+                node.leaves,
+                getattr(node, "maintenance", ()),
+            )
             for node in source.nodes
         )
         writer = f"stethoscope {__version__}"

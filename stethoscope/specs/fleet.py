@@ -15,10 +15,11 @@ import msgspec
 
 from stethoscope.errors import DataError, UsageError, did_you_mean
 from stethoscope.model import ids
+from stethoscope.model.maintenance import Maintenance  # noqa: TC001  msgspec reads the annotation
 from stethoscope.specs.duration import duration_s
 from stethoscope.specs.fleet_jobs import FOLLOWED, JobSettings, read_jobs, read_logs
-from stethoscope.specs.load import Loaded, Spec, convert, load
-from stethoscope.text import clean
+from stethoscope.specs.fleet_maintenance import MaintenanceSettings, read_maintenance
+from stethoscope.specs.load import Loaded, Spec, convert, load, refuse_hidden
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -76,6 +77,7 @@ class FleetNode:
     """Whether `sudo -n` may be used for what needs root."""
     job_logs: tuple[str, ...] = ()
     """Paths of job logs, with the letters of `sbatch --output` (%j, %N ...)."""
+    maintenance: tuple[Maintenance, ...] = ()
 
     @property
     def leaves(self) -> tuple[tuple[str, str], ...]:
@@ -175,6 +177,7 @@ class FleetFile(Spec, frozen=True, kw_only=True):
     hosts: dict[str, Settings | None] = msgspec.field(default_factory=dict)
     slurm: SlurmSettings | None = None
     jobs: list[JobSettings] = msgspec.field(default_factory=list)
+    maintenance: list[MaintenanceSettings] = msgspec.field(default_factory=list)
     follow_jobs: Annotated[int, msgspec.Meta(ge=0, le=64)] = FOLLOWED
 
 
@@ -192,27 +195,11 @@ def fleet_of(loaded: Loaded) -> Fleet:
     """Return the fleet of a file that was read; raises as `read_fleet` does."""
     if not isinstance(loaded.data, dict) or "schema" not in loaded.data:
         raise DataError(f"not a fleet file: it does not begin with `schema: {SCHEMA}`", where=loaded.name)
-    _refuse_hidden(loaded, loaded.data)
+    refuse_hidden(loaded, loaded.data)
     schema = loaded.data["schema"]
     if schema != SCHEMA:
         raise loaded.error(f"the schema is {schema!r}; this program reads {SCHEMA}", "schema")
     return _fleet(loaded, convert(loaded, FleetFile))
-
-
-def _refuse_hidden(loaded: Loaded, value: Any, *path: str | int) -> None:
-    """Raise DataError for a text that a terminal would obey or not show: names in this file stand on every screen."""
-    if isinstance(value, str):
-        if value != clean(value, max(len(value), 1)):
-            raise loaded.error(f'"{clean(value, 60)}" has characters that cannot be shown', *path)
-    elif isinstance(value, list):
-        for number, item in enumerate(value):
-            _refuse_hidden(loaded, item, *path, number)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            if isinstance(key, str) and key != clean(key, max(len(key), 1)):
-                where = loaded.where_key(*path, key)
-                raise DataError(f'the key "{clean(key, 60)}" has characters that cannot be shown', where=where)
-            _refuse_hidden(loaded, item, *path, key)
 
 
 def _fleet(loaded: Loaded, file: FleetFile) -> Fleet:
@@ -244,6 +231,8 @@ def _fleet(loaded: Loaded, file: FleetFile) -> Fleet:
         raise DataError("names no node: it needs `groups` with `nodes`, or `hosts`", where=loaded.name)
     if len(said) > ids.MAX_NODES:
         raise DataError(f"names {len(said):,} nodes; the limit is {ids.MAX_NODES:,}", where=loaded.name)
+    for node, windows in read_maintenance(loaded, file.maintenance, said, groups).items():
+        said[node]["maintenance"] = windows
     tick_s = default_tick_s(len(said))
     return Fleet(
         name=file.name or Path(loaded.name).stem,

@@ -16,6 +16,8 @@ _READERS = (
     "stethoscope.specs.fleet_kept",
     "stethoscope.specs.fleet",
     "stethoscope.specs.fleet_jobs",
+    "stethoscope.specs.fleet_maintenance",
+    "stethoscope.model.maintenance",
     "stethoscope.model.scheduler",
     "stethoscope.specs.load",
     "stethoscope.model.ids",

@@ -305,3 +305,19 @@ def _scalar(name: str, node: yaml.Node) -> str | int | float | bool | None:
     if _NOT_FINITE.fullmatch(value):
         raise DataError(f"{value} is not a number that can be compared with", where=_position(name, node))
     return value
+
+
+def refuse_hidden(loaded: Loaded, value: Any, *path: str | int) -> None:
+    """Raise DataError for a text that a terminal would obey or not show: names in this file stand on every screen."""
+    if isinstance(value, str):
+        if value != clean(value, max(len(value), 1)):
+            raise loaded.error(f'"{clean(value, 60)}" has characters that cannot be shown', *path)
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            refuse_hidden(loaded, item, *path, number)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if isinstance(key, str) and key != clean(key, max(len(key), 1)):
+                where = loaded.where_key(*path, key)
+                raise DataError(f'the key "{clean(key, 60)}" has characters that cannot be shown', where=where)
+            refuse_hidden(loaded, item, *path, key)

@@ -24,6 +24,7 @@ import msgspec
 import zstandard
 
 from stethoscope.errors import DataError
+from stethoscope.model.maintenance import Maintenance
 from stethoscope.text import clean
 
 MAGIC = b"STHR\r\n\x1a\n"
@@ -43,6 +44,7 @@ MAX_BLOCKS = 1_000_000
 MAX_NODES = 100_000
 MAX_PORTS = 64
 """Ports of one node whose leaf switch is kept."""
+_MOST_WINDOWS = 32
 KEYFRAME = 1
 """Flag of a block that begins with what stands: link states and greetings of all nodes."""
 PARTS_S = 420.0
@@ -129,6 +131,7 @@ class NodeEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     tick_s: float = 2.0
     expected_gpus: int | None = None
     leaves: tuple[tuple[str, str], ...] = ()
+    maintenance: tuple[Maintenance, ...] = ()
 
 
 class FleetEntry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -275,10 +278,16 @@ def unpack_fleet(raw: bytes) -> FleetEntry | None:
         NodeEntry(
             node.name, clean(node.rack, 120), clean(node.pod, 120), node.tick_s, node.expected_gpus,
             tuple((clean(port, 64), clean(leaf, 120)) for port, leaf in node.leaves[:MAX_PORTS]),
+            tuple(_window(window) for window in node.maintenance[:_MOST_WINDOWS]),
         )
         for node in entry.nodes
     )  # fmt: skip
     return FleetEntry(clean(entry.fleet, 200), nodes, entry.simulated, clean(entry.run, 64), clean(entry.writer, 120))
+
+
+def _window(window: Maintenance) -> Maintenance:
+    rules = tuple(clean(rule, 64) for rule in window.rules)
+    return Maintenance(window.start, window.end, clean(window.reason, 200), rules)
 
 
 def pack_trailer(index_at: int) -> bytes:

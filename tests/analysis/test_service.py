@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stethoscope.analysis.rules import Engine
 from stethoscope.model.finding import Severity
 from stethoscope.model.frame import LinkState
+from stethoscope.model.maintenance import Maintenance
 from stethoscope.model.scheduler import SchedulerState
 from stethoscope.paths import bundled
 from stethoscope.specs.load import loads
@@ -99,3 +100,54 @@ def test_the_fleet_screen_says_so_in_quiet_words() -> None:
     assert what_is_wrong(assessed, made.node("gpu-003"), WALL) == ("draining: swap optic (bob)", Level.NORMAL)
     # Neither loud nor folded with the healthy ones.
     assert assessed.nodes.tolist() == [Level.NORMAL, Level.MISSING, Level.NORMAL]
+
+
+# ---------------------------------------------------------------- windows of the fleet file
+
+
+def worked_on(states: dict[str, Maintenance], job: tuple[str, ...] = ()) -> FleetSnapshot:
+    made = fleet(4, set={(f"{name}/gpu/3", "gpu_temp"): 95.0 for name in states})
+    running = SchedulerState(("allocated",), jobs=("4242",))
+    nodes = (
+        replace(
+            node,
+            maintenance=(states[node.name],) if node.name in states else (),
+            scheduler=running if node.name in job else None,
+        )
+        for node in made.nodes
+    )
+    return replace(made, nodes=tuple(nodes))
+
+
+NOW = Maintenance(WALL - 60, WALL + 60, "new optics")
+
+
+def test_in_a_window_findings_are_information_and_say_why() -> None:
+    (finding,) = engine().evaluate(worked_on({"gpu-002": NOW}))
+    assert (finding.severity, finding.summary) == (Severity.INFO, "is hot · maintenance: new optics")
+
+
+def test_a_window_that_is_over_or_of_another_rule_excuses_nothing() -> None:
+    others = {
+        "gpu-001": Maintenance(WALL - 60, WALL),
+        "gpu-002": Maintenance(WALL + 1, WALL + 60),
+        "gpu-003": Maintenance(WALL - 60, WALL + 60, rules=("ib_link_down",)),
+    }
+    found = engine().evaluate(worked_on(others))
+    assert [finding.severity for finding in found] == [Severity.P0] * 3
+    (finding,) = engine().evaluate(worked_on({"gpu-004": Maintenance(WALL - 60, WALL + 60, rules=("hot",))}))
+    assert (finding.severity, finding.summary) == (Severity.INFO, "is hot · maintenance")
+
+
+def test_what_cannot_wait_on_a_node_that_a_job_uses_is_not_silenced() -> None:
+    (finding,) = engine().evaluate(worked_on({"gpu-002": NOW}, job=("gpu-002",)))
+    assert (finding.severity, finding.summary) == (Severity.P0, "is hot")
+
+
+def test_nodes_that_somebody_works_on_are_part_of_no_cause() -> None:
+    names = [f"gpu-{number:03}" for number in range(1, 9)]
+    made = fleet(32, set={(f"{name}/gpu/3", "gpu_temp"): 95.0 for name in names})
+    six = replace(made, nodes=tuple(replace(node, maintenance=(NOW,) if node.index < 6 else ()) for node in made.nodes))
+    assert [finding.cause for finding in engine().evaluate(made)] == ["rack/rack-01"]
+    found = engine().evaluate(six)
+    assert sorted((finding.severity.value, len(finding.where)) for finding in found) == [("P0", 2), *[("info", 1)] * 6]
