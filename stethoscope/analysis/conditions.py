@@ -35,7 +35,7 @@ from stethoscope.specs.condition_peers import Distant
 from stethoscope.specs.condition_words import About, WordDiffers, WordIs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Mapping
 
     from stethoscope.analysis.leaves import Answer
     from stethoscope.analysis.moment import Moment
@@ -66,6 +66,8 @@ class Evaluator:
         self.single_look = single_look
         self._holds: dict[tuple[Held, Scope], Hold] = {}
         self._shared: dict[Hashable, Memory] = {}
+        self._former: Mapping[Hashable, Memory] = {}
+        """What is remembered while other conditions are prepared for."""
         self._memories: dict[Leaf, Memory] = {}
         self._leaves: dict[Leaf, Answer] = {}
         self._results: dict[tuple[Condition, Scope], Verdicts] = {}
@@ -89,10 +91,30 @@ class Evaluator:
             if memory is not None:
                 self._memories[condition] = memory
 
+    def adopt(self, conditions: Iterable[tuple[Condition, Scope]], rows: Mapping[Scope, Flags]) -> None:
+        """Prepare for these conditions alone, each with its scope; what they remember of before stays. `rows` has a
+        flag for each row of each scope, empty before the first layout."""
+        holds, self._holds = self._holds, {}
+        former, self._shared, self._memories = self._shared, {}, {}
+        self._former = former
+        self._leaves.clear()
+        self._results.clear()
+        for condition, scope in conditions:
+            self.prepare(condition, scope)
+        for key, hold in list(self._holds.items()):
+            if key in holds:
+                self._holds[key] = holds[key]
+            elif rows:
+                hold.fit(rows[key[1]])
+        self._former = {}
+        for name, memory in self._shared.items():
+            if name not in former and rows:
+                memory.fit(rows)
+
     def shared(self, key: Hashable, make: Callable[[], Memory]) -> Memory:
         """Return the memory that all leaves with the same `key` share."""
         if key not in self._shared:
-            self._shared[key] = make()
+            self._shared[key] = self._former[key] if key in self._former else make()
         return self._shared[key]
 
     def memory(self, leaf: Leaf) -> Memory:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ from stethoscope.analysis.leaves_words import newest_line, usual_word
 from stethoscope.analysis.said import FACTS, SAID, number, quantity, unit_of
 from stethoscope.analysis.windows import TRUE
 from stethoscope.clock import hms, iso
-from stethoscope.model.finding import Fact
+from stethoscope.model.finding import Fact, Finding
 from stethoscope.model.metric import Kind, Metric, Missing, Reason, Scope
 from stethoscope.specs.condition import Absent, Against, Compare, Leaf, LinkIs, XidSeen, leaves
 from stethoscope.specs.condition_change import Changed
@@ -71,6 +72,19 @@ class Writer:
 
     def _position(self, row: int) -> int:
         return int(self._moment.layout.position[self._rule.scope][row])
+
+    def acted(self, finding: Finding, row: int, since: float) -> Finding:
+        """Return the finding with what its rule's actions say at `row`; no call that they ask for is ever made."""
+        rule = self._rule
+        if not rule.actions and not rule.offers:
+            return finding
+        return replace(
+            finding,
+            message=self.text(rule.message, row, since),
+            log=tuple(self.text(each, row, since) for each in rule.logs),
+            held=tuple(self.text(each, row, since) for each in rule.held),
+            offers=rule.offers,
+        )
 
     def text(self, template: str, row: int, since: float) -> str:
         """Return `template` (a summary, a headline, an action's message) filled with what is known at `row`."""

@@ -60,6 +60,13 @@ class _State:
     """Headlines that are folded at present."""
 
 
+def _fit_state(state: _State, changed: Flags) -> None:
+    """Take as many rows as `changed` has; forget those that are set in it."""
+    state.active = fitted(state.active, changed, False).astype(bool)
+    state.since = fitted(state.since, changed, np.nan).astype(np.float64)
+    state.false_since = fitted(state.false_since, changed, np.nan).astype(np.float64)
+
+
 @dataclass(frozen=True, slots=True)
 class _Shown:
     finding: Finding
@@ -97,9 +104,39 @@ class Engine:
         self._correlation = Correlation(self._rules)
         self._layout: Layout | None = None
         self._mono: float | None = None
-        self._started = 0.0
+        self._started = self._wall = 0.0
         self._shown: dict[str, _Shown] = {}
         self._cleared: dict[str, tuple[float, Finding]] = {}
+
+    def adopt(self, rules: Sequence[Rule]) -> None:
+        """Take other rules from the next look on; one whose conditions are what they were goes on as if nothing was."""
+        known = {rule.id: (number, rule) for number, rule in enumerate(self._rules)}
+        before, states = self._rules, self._states
+        self._rules = tuple(rules)
+        self._states, numbers = [], {}
+        for number, rule in enumerate(self._rules):
+            old, former = known.get(rule.id, (-1, rule))
+            kept = old >= 0 and (former.trigger, former.scope) == (rule.trigger, rule.scope)
+            self._states.append(states[old] if kept else _State())
+            if kept:
+                numbers[old] = number
+        conditions = [
+            (part, rule.scope) for rule in self._rules for part in (rule.trigger, rule.more_sure) if part is not None
+        ]
+        flags = {} if self._layout is None else {s: np.ones(len(o), bool) for s, o in self._layout.owner.items()}
+        self._evaluator.adopt(conditions, flags)
+        for number, state in enumerate(self._states):
+            if number not in numbers.values() and flags:
+                _fit_state(state, flags[self._rules[number].scope])
+        self._correlation = Correlation(self._rules)
+        shown, self._shown = self._shown, {}
+        for id_, entry in shown.items():
+            if all(old in numbers for old in entry.parts):
+                self._shown[id_] = replace(entry, parts={numbers[old]: rows for old, rows in entry.parts.items()})
+            elif self._mono is not None and before:
+                # The rule is gone, or asks something else: what it found is over.
+                finding = replace(entry.finding, state="cleared", cleared_at=iso(self._wall))
+                self._cleared[id_] = (self._mono, finding)
 
     @property
     def nbytes(self) -> int:
@@ -124,7 +161,7 @@ class Engine:
         gap_s = 0.0 if self._mono is None else snapshot.mono - self._mono
         if gap_s > GAP_S:
             self._evaluator.forget(samples=gap_s > KEEP_CLEARED_S)
-        self._mono = snapshot.mono
+        self._mono, self._wall = snapshot.mono, snapshot.wall
         moment = Moment(snapshot, layout, self._catalogue)
         self._evaluator.take(moment)
         asleep = None if self._single_look else self._awake.look(snapshot)
@@ -186,10 +223,7 @@ class Engine:
         changed = {scope: layout.changed(scope, self._layout) for scope in layout.owner}
         self._evaluator.fit(changed)
         for rule, state in zip(self._rules, self._states, strict=True):
-            flags = changed[rule.scope]
-            state.active = fitted(state.active, flags, False).astype(bool)
-            state.since = fitted(state.since, flags, np.nan).astype(np.float64)
-            state.false_since = fitted(state.false_since, flags, np.nan).astype(np.float64)
+            _fit_state(state, changed[rule.scope])
         gone = {scope: set(np.flatnonzero(flags).tolist()) for scope, flags in changed.items()}
         self._shown = {
             id_: entry
@@ -274,7 +308,7 @@ class Engine:
         began = float(state.since[rows].min())
         if writer.knows_better:
             began = min(writer.began(row, began) for row in rows)
-        return Finding(
+        finding = Finding(
             id=id_,
             rule=rule.id,
             severity=rule.severity
@@ -288,6 +322,7 @@ class Engine:
             root_cause=rule.root_cause,
             evidence=tuple(facts),
         )
+        return writer.acted(finding, rows[0], began)
 
     def _clear(self, shown: dict[str, _Shown], moment: Moment) -> None:
         """Keep for a while what was shown and is no longer true; what is only hidden or folded now is not cleared."""

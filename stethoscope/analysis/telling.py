@@ -68,7 +68,7 @@ def of_cause(
     for number in order:
         rows = joined.parts[number][: QUOTED if number == joined.first else 1]
         facts += [fact for row in rows for fact in writers[number].facts(row)]
-    return Finding(
+    finding = Finding(
         id=id_,
         rule=first.id,
         severity=min((rules[number].severity for number in order), key=lambda severity: severity.rank),
@@ -87,6 +87,10 @@ def of_cause(
             for number in order
         ),
     )
+    row = joined.parts[joined.first][0] if joined.parts.get(joined.first) else None
+    if row is None:
+        return finding
+    return writers[joined.first].acted(finding, row, float(since[joined.first][row]))
 
 
 def of_dark(dark: Dark, writers: Mapping[int, Writer], since: Sequence[Floats], snapshot: FleetSnapshot) -> Finding:

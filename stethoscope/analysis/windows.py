@@ -84,9 +84,12 @@ class Ring:
         """Reach back at least `window_s` seconds."""
         slots = int(np.ceil(window_s / self.slot_s)) + 2
         if slots > self._slots:
-            self._slots = slots
-            self._data = np.full((slots, self._data.shape[1]), np.nan, self._data.dtype)
+            kept = range(max(0, self._newest - self._slots + 1), self._newest + 1) if self._slots else range(0)
+            data, at, before, self._slots = self._data, self._at, self._slots, slots
+            self._data = np.full((slots, data.shape[1]), np.nan, data.dtype)
             self._at = np.full(slots, np.nan)
+            for slot in kept:
+                self._data[slot % slots], self._at[slot % slots] = data[slot % before], at[slot % before]
 
     @property
     def nbytes(self) -> int:

@@ -77,6 +77,8 @@ class Finding:
     """What the rule's alert says, filled in."""
     held: tuple[str, ...] = ()
     """Calls that the rule asks for and that were not made."""
+    log: tuple[str, ...] = ()
+    """What the rule puts into the log, once a finding."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON form of the contract."""

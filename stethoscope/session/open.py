@@ -8,6 +8,7 @@ from stethoscope.analysis.rules import Engine
 from stethoscope.clock import SystemClock
 from stethoscope.session.mark import MarkFile
 from stethoscope.session.night import NightKeeper
+from stethoscope.session.rules_kept import KeptRules, stamps_of
 from stethoscope.session.session import Session
 from stethoscope.session.slow import GuardedPast, SlowKeeper
 from stethoscope.specs.metric import load_catalogue
@@ -39,16 +40,19 @@ def open_session(
     get all that `source` gives; `kept` is whether the night's list, and what slow counters count, outlive the session.
     """
     catalogue = load_catalogue(*directories)
-    rules = load_rules(catalogue, load_root_causes(*directories), *directories)
+    root_causes = load_root_causes(*directories)
+    stamps = stamps_of(directories)
+    rules = load_rules(catalogue, root_causes, *directories)
     past = None
     if kept and not source.simulated:
         past = GuardedPast(catalogue)
         taps = (*taps, SlowKeeper(past, source.fleet, clock))
     engine = Engine(rules, catalogue, single_look=single_look, past=past)
+    kept_rules = KeptRules(engine, catalogue, root_causes, directories, stamps)
     marks = None if single_look else MarkFile(source.fleet)
     # One look knows what was acknowledged, and is not long enough to tell others what there is.
     night = NightKeeper(NightFile(source.fleet), writes=not single_look) if kept else NightKeeper()
-    return Session(source, catalogue, clock, engine, taps, remember=not single_look, marks=marks, night=night)
+    return Session(source, catalogue, clock, kept_rules, taps, remember=not single_look, marks=marks, night=night)
 
 
 def open_fleet_file(path: Path, commands: Commands | None = None) -> Session:

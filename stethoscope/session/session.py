@@ -319,6 +319,9 @@ class Session:
         """Return what people should be told about the session itself, once."""
         notices = [notice for tap in self.taps for notice in tap.take_notices()]
         notices += self._marks.take_notices() + self.night.take_notices()
+        # Rules that follow their files tell of what is wrong with them.
+        of_rules = getattr(self._rules, "take_notices", None)
+        notices += [] if of_rules is None else of_rules()
         # A source that runs commands keeps a journal of them; a recording runs none.
         of_source = getattr(self.source, "take_notices", None)
         return notices if of_source is None else notices + of_source()

@@ -13,6 +13,7 @@ from stethoscope.model.fields import RESERVED
 from stethoscope.model.metric import Kind, Metric, Scope
 from stethoscope.paths import bundled, config_dir
 from stethoscope.specs.load import Loaded, SeveralDataError, Spec, convert, load
+from stethoscope.specs.metric_names import Catalogue, load_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +61,7 @@ class MetricFile(Spec, frozen=True):
     metrics: list[MetricSpec]
 
 
-def load_catalogue(*directories: Path) -> dict[str, Metric]:
+def load_catalogue(*directories: Path) -> Catalogue:
     """Return every metric by its id, in the order of the bundled file and then of what the others add.
 
     An id is taken from the first of `directories` that defines it, then from the user's configuration, then from the
@@ -70,7 +71,8 @@ def load_catalogue(*directories: Path) -> dict[str, Metric]:
     for path in reversed([*(directory / FILE for directory in directories), config_dir() / "playbooks" / FILE]):
         if path.exists():
             catalogue.update(read_metrics(path))
-    return _with_one_alias_each({**read_metrics(bundled("playbooks") / FILE), **catalogue}, catalogue)
+    metrics = _with_one_alias_each({**read_metrics(bundled("playbooks") / FILE), **catalogue}, catalogue)
+    return Catalogue(metrics, lambda: load_names(metrics, *directories))
 
 
 def _with_one_alias_each(catalogue: dict[str, Metric], near: dict[str, Metric]) -> dict[str, Metric]:

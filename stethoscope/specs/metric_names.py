@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
 
 from stethoscope.errors import did_you_mean
 from stethoscope.model.metric import Metric, Scope
+from stethoscope.paths import bundled, config_dir, is_there
+from stethoscope.specs.load import Loaded, Spec, convert, load, several
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from stethoscope.errors import DataError
+
+FILE = "metric_names.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +38,90 @@ class OtherName:
     """Its unit."""
 
 
-@dataclass(slots=True)
 class Catalogue(dict[str, Metric]):
-    """Every metric by its id, and what else they are called."""
+    """Every metric by its id; what else they are called is read when it is asked for the first time."""
 
-    others: dict[str, OtherName] = field(default_factory=dict)
+    def __init__(self, metrics: Mapping[str, Metric], names: Callable[[], Mapping[str, OtherName]]) -> None:
+        """Take metrics by their ids, and what reads the other names; DataError when those are asked for and broken."""
+        super().__init__(metrics)
+        self._names = names
+        self._others: dict[str, OtherName] | None = None
 
-    def __init__(self, metrics: Mapping[str, Metric], others: Iterable[OtherName] = ()) -> None:
-        """Take metrics by their ids, and other names; a name that is the id of a metric means that one."""
-        dict.__init__(self, metrics)
-        self.others = {other.name: other for other in others if other.name not in metrics}
+    @property
+    def others(self) -> Mapping[str, OtherName]:
+        """Return the other names; one that is the id of a metric means that one."""
+        if self._others is None:
+            self._others = {name: other for name, other in self._names().items() if name not in self}
+        return self._others
+
+
+class NameSpec(Spec, frozen=True):
+    """Names of a metric, or of several that they count together."""
+
+    names: list[str]
+    metric: str = ""
+    metrics: list[str] = msgspec.field(default_factory=list)
+    factor: float = 1.0
+    count: float = 1.0
+
+
+class UnmeasuredSpec(Spec, frozen=True):
+    """Names of what nothing here measures."""
+
+    names: list[str]
+    scope: Scope
+    unit: str = ""
+
+
+class NamesFile(Spec, frozen=True):
+    """The whole of `metric_names.yaml`."""
+
+    schema: Literal["stethoscope.metric_names/1"]
+    names: list[NameSpec] = msgspec.field(default_factory=list)
+    unmeasured: list[UnmeasuredSpec] = msgspec.field(default_factory=list)
+
+
+def load_names(metrics: Mapping[str, Metric], *directories: Path) -> dict[str, OtherName]:
+    """Return the other names of metrics, those of the nearest directory first; DataError for a broken file."""
+    found: dict[str, OtherName] = {}
+    for place in (*directories, config_dir() / "playbooks", bundled("playbooks")):
+        if is_there(place / FILE):
+            found = {**read_names(load(place / FILE), metrics), **found}
+    return found
+
+
+def read_names(loaded: Loaded, metrics: Mapping[str, Metric]) -> dict[str, OtherName]:
+    """Return the names of one file; DataError or SeveralDataError with positions."""
+    file = convert(loaded, NamesFile)
+    found: dict[str, OtherName] = {}
+    errors: list[DataError] = []
+    for position, spec in enumerate(file.names):
+        here = ("names", position)
+        ours = (*([spec.metric] if spec.metric else []), *spec.metrics)
+        if not ours:
+            errors.append(loaded.error("it needs a metric", *here))
+        for metric in ours:
+            if metric not in metrics:
+                message = f'unknown metric "{metric}"{did_you_mean(metric, metrics)}'
+                errors.append(loaded.error(message, *here, "metric" if spec.metric == metric else "metrics"))
+        for name in spec.names:
+            _put(found, OtherName(name, ours, spec.factor, spec.count), loaded, (*here, "names"), errors)
+    for position, nothing in enumerate(file.unmeasured):
+        for name in nothing.names:
+            other = OtherName(name, scope=nothing.scope, unit=nothing.unit)
+            if other != found.get(name):
+                _put(found, other, loaded, ("unmeasured", position, "names"), errors)
+    if errors:
+        raise several(errors)
+    return found
+
+
+def _put(
+    found: dict[str, OtherName], other: OtherName, loaded: Loaded, path: tuple[str | int, ...], errors: list[DataError]
+) -> None:
+    if other.name in found:
+        errors.append(loaded.error(f'the name "{other.name}" stands here twice', *path))
+    found[other.name] = other
 
 
 def known_names(catalogue: Mapping[str, Metric]) -> dict[str, OtherName]:

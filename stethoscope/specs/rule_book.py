@@ -45,12 +45,15 @@ def load_rules(
     return book.rules
 
 
+def rule_places(*directories: Path) -> tuple[Path, ...]:
+    """Return the directories of rule files, the nearest first: those given, the user's, the bundled one."""
+    return tuple(place / DIRECTORY for place in (*directories, config_dir() / "playbooks", bundled("playbooks")))
+
+
 def rule_files(*directories: Path) -> tuple[tuple[Path, ...], ...]:
     """Return the rule files of each directory, of the user's and of the bundled ones, the nearest directory first."""
-    places = (*directories, config_dir() / "playbooks", bundled("playbooks"))
-    return tuple(
-        tuple(sorted(each for form in PATTERNS for each in (place / DIRECTORY).glob(form))) for place in places
-    )
+    places = rule_places(*directories)
+    return tuple(tuple(sorted(each for form in PATTERNS for each in place.glob(form))) for place in places)
 
 
 def load_book(catalogue: Mapping[str, Metric], root_causes: Mapping[str, RootCause], *directories: Path) -> RuleBook:
@@ -110,5 +113,5 @@ def _unknown_explained(rules: Iterable[Rule], known: set[str]) -> list[DataError
         for rule in rules
         for named in (rule.explains.same_place, rule.explains.same_node)
         for other in (named if isinstance(named, list) else ())
-        if other not in known
+        if other not in known and other != "gpus"
     ]

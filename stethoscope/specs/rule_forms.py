@@ -100,7 +100,8 @@ def _renamed(loaded: Loaded, data: dict[Any, Any], path: Path, keys: Mapping[str
     found: dict[Any, Any] = {}
     for key, value in data.items():
         low = re.sub(r"[\s-]+", "_", key.strip().lower()) if isinstance(key, str) else key
-        name = low if low in data or low not in keys else keys[low]
+        name = keys.get(low, low)
+        # Who writes both has said the same twice: the unknown one is told.
         name = key if name in found or (name != key and name in data) else name
         found[name] = value
         if name != key:
