@@ -8,6 +8,7 @@ import numpy as np
 
 from stethoscope.analysis.baseline import deviates
 from stethoscope.analysis.changed import changed, changed_memory
+from stethoscope.analysis.counting import counts, counts_memory
 from stethoscope.analysis.distant import distant, distant_memory
 from stethoscope.analysis.leaves import SINGLE_LOOK_S, absent, against, compare, compare_memory, link, unmeasured, xid
 from stethoscope.analysis.leaves_words import about, kernel_log, word_differs, word_is
@@ -28,6 +29,7 @@ from stethoscope.specs.condition import (
 )
 from stethoscope.specs.condition_baseline import Deviates
 from stethoscope.specs.condition_change import Changed
+from stethoscope.specs.condition_counter import Counts
 from stethoscope.specs.condition_kernel import KernelLog
 from stethoscope.specs.condition_long import Long
 from stethoscope.specs.condition_names import Unmeasured
@@ -46,11 +48,12 @@ EVALUATORS: dict[type[Leaf], Callable[[Any, Moment, Evaluator], Answer]] = {
     Compare: compare, Against: against, Absent: absent, LinkIs: link, XidSeen: xid,
     KernelLog: kernel_log, WordIs: word_is, WordDiffers: word_differs, About: about,
     Long: long, Distant: distant, Changed: changed,
-    Deviates: deviates, Unmeasured: unmeasured,
+    Deviates: deviates, Unmeasured: unmeasured, Counts: counts,
 }  # fmt: skip
 """What evaluates each kind of leaf on the rows of its scope."""
 MEMORIES: dict[type[Leaf], Callable[[Any, Evaluator], Memory | None]] = {
     Compare: compare_memory, Long: long_memory, Distant: distant_memory, Changed: changed_memory,
+    Counts: counts_memory,
 }  # fmt: skip
 """What a kind of leaf remembers; None for one that needs nothing of before."""
 

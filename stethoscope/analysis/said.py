@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stethoscope.analysis.baseline import expectations
+from stethoscope.analysis.counting import said_counts
 from stethoscope.analysis.leaves import per, threshold_of
 from stethoscope.analysis.leaves_words import fact_of_line, fact_of_word
 from stethoscope.clock import duration, iso
@@ -14,6 +15,7 @@ from stethoscope.model.quantity import as_said
 from stethoscope.specs.condition import Against, Compare, Leaf
 from stethoscope.specs.condition_baseline import Deviates
 from stethoscope.specs.condition_change import Changed
+from stethoscope.specs.condition_counter import Counts
 from stethoscope.specs.condition_kernel import KernelLog
 from stethoscope.specs.condition_long import GROWTH, Long
 from stethoscope.specs.condition_peers import Distant
@@ -109,7 +111,7 @@ def said_baseline(leaf: Deviates, moment: Moment, row: int) -> tuple[str, str]:
 
 SAID: dict[type[Leaf], Callable[[Any, Moment, int], tuple[str, str]]] = {
     Compare: said_compare, Against: said_against, Distant: said_against, Long: said_long, Changed: said_changed,
-    Deviates: said_baseline,
+    Deviates: said_baseline, Counts: said_counts,
 }  # fmt: skip
 """For each kind of leaf that has values: the name of its fact (a metric's id, then words) and what was expected, at a
 row of the leaf's own scope."""

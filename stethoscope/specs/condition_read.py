@@ -9,6 +9,7 @@ from stethoscope.specs.condition import MAX_WINDOW_S, TIER_S, Combined, Conditio
 from stethoscope.specs.condition_baseline import read_baseline
 from stethoscope.specs.condition_change import read_change
 from stethoscope.specs.condition_compare import read_compare
+from stethoscope.specs.condition_counter import read_counter
 from stethoscope.specs.condition_forms import canonical
 from stethoscope.specs.condition_kernel import read_kernel_log
 from stethoscope.specs.condition_names import Unmeasured, in_our_words, joins, stand_in
@@ -30,7 +31,7 @@ Path = tuple[str | int, ...]
 
 READERS: dict[str, Callable[[ConditionReader, dict[Any, Any], Path], Condition]] = {
     "link": read_link, "xid": read_xid, "missing": read_absent, "peers": read_against,
-    "baseline": read_baseline, "change": read_change,
+    "baseline": read_baseline, "change": read_change, "counter": read_counter,
     "metric": read_compare, "kernel_log": read_kernel_log, "word": read_word, "about": read_about,
 }  # fmt: skip
 """The key that tells a leaf -> what reads it (the reader, the mapping, its path). The first that a condition has
