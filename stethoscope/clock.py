@@ -75,6 +75,14 @@ def iso(wall: float) -> str:
     return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def from_iso(text: str) -> float | None:
+    """Return the seconds since 1970 that `iso` wrote, None for a text that is no time."""
+    try:
+        return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        return None
+
+
 def hms(wall: float) -> str:
     """Return the UTC time of day of `wall` (seconds since 1970) as `02:14:07`."""
     return datetime.fromtimestamp(wall, UTC).strftime("%H:%M:%S")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from stethoscope.clock import iso
+from stethoscope.clock import from_iso, iso
 from stethoscope.model.night import (
     LONGEST_NOTE,
     MOST_NOTES,
@@ -250,7 +249,5 @@ def _last(entry: Entry) -> float:
 
 
 def _seconds(text: str, otherwise: float) -> float:
-    try:
-        return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
-    except ValueError:
-        return otherwise
+    seconds = from_iso(text)
+    return otherwise if seconds is None else seconds

@@ -101,7 +101,7 @@ def look(source: SourceOptions, timeout: str, directories: list[Path], *, one: s
         raise UsageError(f"--timeout: {error}") from None
     clock = SystemClock()
     nodes = open_source(source, clock, narrow=lambda fleet: with_peers(fleet, one) if one else fleet)
-    session = open_session(nodes, clock, *directories, single_look=True)
+    session = open_session(nodes, clock, *directories, single_look=True, kept=not source.demo)
     narrate = sys.stderr.isatty()
     looking = check(
         session,

@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 VERBS: dict[str, tuple[str, str]] = {
     "watch": ("stethoscope.cli.watch", "Open the live console on a fleet."),
     "check": ("stethoscope.cli.check", "Look once and say what is wrong."),
+    "findings": ("stethoscope.cli.findings", "Print findings with evidence, follow them, acknowledge them."),
     "drift": ("stethoscope.cli.drift", "Compare versions and settings: which nodes differ."),
     "growth": ("stethoscope.cli.growth", "Show which slow counters moved over days and weeks."),
     "node": ("stethoscope.cli.node", "Show every value of one node."),
+    "job": ("stethoscope.cli.job", "Say how training jobs go, from their logs."),
     "record": ("stethoscope.cli.record", "Record a fleet without a screen."),
     "replay": ("stethoscope.cli.replay", "Open the console on a recording."),
     "demo": ("stethoscope.cli.demo", "Open the console on a simulated fleet."),
@@ -41,6 +43,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "journal": ("stethoscope.cli.journal", "Show what was run on which node."),
     "doctor": ("stethoscope.cli.doctor", "Look at this terminal, its keys and paths, and say what is in the way."),
     "completion": ("stethoscope.cli.completion", "Print what a shell needs to complete verbs and flags."),
+    "rules": ("stethoscope.cli.rules", "List rules, explain one, run their own tests."),
     "lint": ("stethoscope.cli.lint", "Check the data files: metrics, rules, signatures, codes."),
 }
 """Verb -> (module that holds the command `command`, one line of help)."""

@@ -44,6 +44,8 @@ class SourceOptions:
     partition: str | None = None
     slurm_via: str | None = None
     replay: str | None = None
+    demo: bool = False
+    """The fleet of `fleet` is simulated, for as long as the verb runs."""
     read_only: bool = False
     unlocked: Mapping[Path, SSHKey] | None = None
     """Keys whose passphrase was asked for; no option."""
@@ -70,6 +72,8 @@ class SourceOptions:
         return any(name is not None for name in names)
 
 
+_DEMO_START = "6m"
+"""Simulated time at which there is something to find."""
 _OPTIONS = (
     click.option("--hosts", metavar="SET", shell_complete=nodes, help="Nodes to watch, such as 'gpu[001-064],login1'."),
     click.option("--fleet", metavar="FILE", help="Fleet file that lists the nodes."),
@@ -83,6 +87,7 @@ _OPTIONS = (
     click.option("--partition", metavar="NAME", help="Nodes of a Slurm partition."),
     click.option("--slurm-via", metavar="HOST", help="Run Slurm's commands there, as user@host:port."),
     click.option("--replay", metavar="FILE|DIR", help="A recording, instead of nodes."),
+    click.option("--demo", is_flag=True, help="The simulated fleet, with its faults, instead of nodes."),
     click.option("--user", metavar="NAME", help="User to log in as."),
     click.option("--port", metavar="N", type=click.IntRange(1, 65535), help="SSH port of the nodes."),
     click.option("--identity", metavar="FILE", help="Private key to offer first."),
@@ -100,12 +105,28 @@ def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def with_source(*args: Any, **options: Any) -> Any:
         given = {name: options.pop(name) for name in SourceOptions.__dataclass_fields__ if name in options}
-        return function(*args, source=SourceOptions(**given), **options)
+        source = SourceOptions(**given)
+        if source.demo:
+            return _on_demo(lambda demo: function(*args, source=demo, **options), source)
+        return function(*args, source=source, **options)
 
     decorated: Callable[..., Any] = with_source
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
     return decorated
+
+
+def _on_demo(run: Callable[[SourceOptions], Any], source: SourceOptions) -> Any:
+    """Run a verb on a simulated fleet, which ends with it."""
+    import asyncio
+
+    from stethoscope.session.demo import DemoFleet
+
+    if source.names_nodes or source.replay is not None:
+        raise UsageError("--demo is a fleet of its own: name no other nodes beside it")
+    with DemoFleet(scenario=None, start_at=_DEMO_START, speed=1.0) as fleet:
+        asyncio.run(fleet.serving())
+        return run(replace(source, fleet=str(fleet.fleet_file)))
 
 
 def open_source(

@@ -77,7 +77,7 @@ def _open(
     taps = [] if no_record else [ring_recorder(source, clock, limits)]
     if record is not None:
         taps.append(file_recorder(source, clock, record, "--record"))
-    return open_session(source, clock, *directories, taps=taps)
+    return open_session(source, clock, *directories, taps=taps, kept=not options.demo)
 
 
 def _title(options: SourceOptions) -> str:

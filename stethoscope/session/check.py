@@ -13,6 +13,7 @@ from stethoscope.model.metric import Missing, Reason, Scope
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
+    from stethoscope.analysis.history import History
     from stethoscope.collect.source import Source
     from stethoscope.model.finding import Finding
     from stethoscope.model.fleet import FleetSnapshot, Node
@@ -49,6 +50,8 @@ class CheckResult:
     """Nodes of which no second frame came, or none with an answer of the GPU driver: what moves there is not known."""
     defects: int
     """Lines and link states that were lost to a defect of the program."""
+    history: History | None = None
+    """What values were before, where that was seen."""
 
     @property
     def findings(self) -> tuple[Finding, ...]:

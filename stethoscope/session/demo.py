@@ -69,7 +69,7 @@ class DemoFleet:
         """Wait for the fleet to serve and return a session on it; a child that ended says why in a DataError."""
         # What opening needs takes as long to import as the fleet takes to start.
         _load()
-        await self._serving()
+        await self.serving()
         from stethoscope.session.open import open_fleet_file
         from stethoscope.session.resolve import journaled
 
@@ -83,7 +83,8 @@ class DemoFleet:
             return UsageError(said) if code == EXIT_USAGE else DataError(said)
         return InternalError(f"the simulated fleet ended with code {code}: {said}")
 
-    async def _serving(self) -> None:
+    async def serving(self) -> None:
+        """Wait until the fleet serves; a child that ended says why in a DataError."""
         child = self._child
         if child is None:
             raise InternalError("the simulated fleet was not started")

@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import threading
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,7 @@ class NightKeeper:
         self._lock = threading.Lock()
         self._queue: list[Records] = []
         """What is to be written."""
-        self._told: list[tuple[str, Entry]] = []
+        self._told: deque[tuple[str, Entry]] = deque(maxlen=_LONGEST_QUEUE)
         self._notices: list[str] = []
         self._came: list[tuple[list[Records], bool]] = []
         """What others wrote, read beside the loop."""
@@ -73,7 +74,8 @@ class NightKeeper:
 
     def take_told(self) -> list[tuple[str, Entry]]:
         """Return what changed, once: a word (`new`, `back`, `still`, `changed`, `cleared`) and what it is about."""
-        told, self._told = self._told, []
+        told = list(self._told)
+        self._told.clear()
         return told
 
     def take_notices(self) -> list[str]:

@@ -220,6 +220,7 @@ def check_recording(tape: Tape, make: MakeSession, at: float) -> CheckResult:
         unreached=tuple(node.name for node in snapshot.nodes if not node.frames),
         seen_once=tuple(node.name for node in snapshot.nodes if node.frames == 1),
         defects=player.session.lost_lines,
+        history=player.session.history,
     )
 
 

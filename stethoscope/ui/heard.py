@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stethoscope.model.finding import Severity
+from stethoscope.model.night import Standing
 from stethoscope.text import clean
 
 if TYPE_CHECKING:
@@ -37,14 +38,20 @@ class Heard:
             self._write("\x07")
 
     def show(self, snapshot: FleetSnapshot) -> None:
-        """Say in the title what is found, when that is something new."""
+        """Say in the title what is found, when that is something new; what somebody has seen is only counted."""
         if not self._title:
             return
         counts = dict.fromkeys((Severity.P0, Severity.P1, Severity.P2), 0)
+        seen = 0
         for finding in snapshot.findings:
             if finding.state == "active" and finding.severity in counts:
-                counts[finding.severity] += 1
+                entry = snapshot.night.get(finding.id)
+                if entry is None or entry.standing(snapshot.wall) is Standing.LOUD:
+                    counts[finding.severity] += 1
+                else:
+                    seen += 1
         words = " ".join(f"{severity.value}:{count}" for severity, count in counts.items() if count) or "quiet"
+        words += f" ({seen} seen)" if seen else ""
         title = clean(f"{words} {snapshot.fleet} - stethoscope", 80)
         if title != self._said:
             self._said = title

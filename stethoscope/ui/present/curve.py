@@ -87,6 +87,9 @@ def curve_of(
         at = next(n for n, part in enumerate(np.array_split(np.arange(len(ages)), len(drawn))) if part[-1] >= before)
         drawn = f"{drawn[:at]}|{drawn[at:]}"
     low, high = value_text(metric, float(known.min())), value_text(metric, float(known.max()))
+    if low == high and known.min() != known.max():
+        # What is too small to be told apart in words says nothing as a curve either.
+        return None
     if low != high:
         unit = high.partition(" ")[2]
         low = low.removesuffix(f" {unit}") if unit else low.removesuffix("/s")

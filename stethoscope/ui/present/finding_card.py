@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from stethoscope.clock import duration, hms, iso
+from stethoscope.clock import duration, from_iso, hms, iso
 from stethoscope.text import clean
 from stethoscope.ui.present.curve import CELLS, curve_of, metric_of
 from stethoscope.ui.present.finding_words import sign, span_words, standing_words, sure_words, times_words
@@ -157,9 +156,8 @@ def _evidence(entry: Entry, known: Known, glyphs: Glyphs, cells: int) -> Iterato
 
 
 def _age(fact: Fact, wall: float) -> str:
-    try:
-        at = datetime.fromisoformat(fact.at.replace("Z", "+00:00")).timestamp()
-    except ValueError:
+    at = from_iso(fact.at)
+    if at is None:
         return ""
     age = wall - at
     return duration(age) if age >= 99.5 else f"{max(0.0, age):.0f} s"

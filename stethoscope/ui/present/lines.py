@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stethoscope.clock import duration, hms
+from stethoscope.clock import duration, from_iso, hms
 from stethoscope.model.ids import fold
 from stethoscope.ui.present.assess import SEVERITY_LEVELS, worst_findings
 from stethoscope.ui.present.replay import replay_marks
@@ -207,11 +207,8 @@ def finding_place(finding: Finding) -> str:
 
 def since_text(since: str, wall: float) -> str:
     """Return how long ago an ISO 8601 time was."""
-    from datetime import datetime
-
-    try:
-        then = datetime.fromisoformat(since.replace("Z", "+00:00")).timestamp()
-    except ValueError:
+    then = from_iso(since)
+    if then is None:
         return "?"
     seconds = max(0.0, wall - then)
     return f"{seconds:.0f} s" if seconds < 99.5 else duration(seconds)

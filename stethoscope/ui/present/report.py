@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from stethoscope.clock import hms, iso
+from stethoscope.clock import from_iso, hms, iso
 from stethoscope.model.finding import Severity
 from stethoscope.model.ids import fold, node_of
 from stethoscope.model.metric import Scope
-from stethoscope.ui.present.assess import SEVERITY_LEVELS
-from stethoscope.ui.present.lines import note_title, since_text
-from stethoscope.ui.present.spans import Glyphs, Level, Row, Span, Tone, level_tone
+from stethoscope.ui.present.finding_report import entries_of, evidence_rows, finding_line
+from stethoscope.ui.present.lines import note_title
+from stethoscope.ui.present.spans import Glyphs, Level, Row, Span, Tone
 
 if TYPE_CHECKING:
     from stethoscope.model.finding import Finding
@@ -25,30 +25,20 @@ _NOT_HEALTHY = (Severity.P0, Severity.P1, Severity.P2)
 def report_rows(result: CheckResult, glyphs: Glyphs) -> list[Row]:
     """Return the whole answer, one row a line, none of them cut."""
     return [
-        *(_finding_row(finding, result.snapshot.wall, glyphs) for finding in result.findings),
+        *(row for finding in result.findings for row in _finding_rows(finding, result, glyphs)),
         *_group_rows(result, glyphs),
         *_unseen_rows(result, glyphs),
         _sum_row(result, glyphs),
     ]
 
 
-def _finding_row(finding: Finding, wall: float, glyphs: Glyphs) -> Row:
-    level = SEVERITY_LEVELS[finding.severity]
-    place = finding.where[0] if len(finding.where) == 1 else finding.nodes
-    parts = [finding.summary]
-    nodes = len({node_of(where) for where in finding.where})
-    if nodes > 1:
-        parts.append(f"{nodes:,} nodes")
-    if len(finding.where) > nodes:
-        parts.append(f"{len(finding.where):,} places")
-    parts.append(f"{since_text(finding.since, wall)} ago")
-    tone = level_tone(level)
-    return (
-        Span(f"{glyphs.level(level)} {finding.severity.value:<4} ", tone),
-        Span(place, Tone.STRONG if level is not Level.NORMAL else Tone.QUIET),
-        Span(f" {parts[0]}", tone if level is not Level.NORMAL else Tone.QUIET),
-        Span("".join(f" {glyphs.dot} {part}" for part in parts[1:]), Tone.QUIET),
-    )
+def _finding_rows(finding: Finding, result: CheckResult, glyphs: Glyphs) -> list[Row]:
+    """Return the line of a finding, and below it the curves of what it rests on, where there is a past."""
+    snapshot = result.snapshot
+    rows = [finding_line(finding, snapshot.wall, glyphs, entry=snapshot.night.get(finding.id))]
+    if result.history is not None and finding.severity in _NOT_HEALTHY:
+        rows += evidence_rows(finding, snapshot, result.history, from_iso(finding.since) or snapshot.wall, glyphs)
+    return rows
 
 
 def _group_rows(result: CheckResult, glyphs: Glyphs) -> list[Row]:
@@ -134,7 +124,7 @@ def severity_counts(result: CheckResult) -> dict[str, int]:
 
 def report_json(result: CheckResult) -> dict[str, Any]:
     """Return the answer in the form of `stethoscope.check/1`."""
-    findings = [finding.as_json() for finding in result.findings]
+    findings = [entry.as_json(result.snapshot.wall) for entry in entries_of(result.snapshot)]
     by_node: dict[str, list[dict[str, Any]]] = {}
     for finding, as_json in zip(result.findings, findings, strict=True):
         for node in dict.fromkeys(node_of(place) for place in finding.where):

@@ -113,7 +113,9 @@ def test_json() -> None:
         "at": "2026-03-14T02:14:07Z",
         "simulated": False,
     }
-    assert answer["findings"] == [lost.as_json()]
+    [told] = answer["findings"]
+    assert {key: told[key] for key in lost.as_json()} == lost.as_json()
+    assert (told["standing"], told["times"], told["acknowledged"]) == ("loud", 1, None)
     assert answer["nodes"][1] == {
         "node": "gpu-002",
         "link": "ok",
@@ -124,7 +126,7 @@ def test_json() -> None:
         "ports": 8,
         "age_s": 1.0,
         "notes": {},
-        "findings": [lost.as_json()],
+        "findings": [told],
     }
     assert (answer["nodes"][3]["link"], answer["nodes"][3]["detail"]) == ("unreachable", "no route to host")
     assert answer["nodes"][3]["age_s"] is None
