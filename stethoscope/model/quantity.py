@@ -12,6 +12,10 @@ def as_said(value: float, unit: str) -> tuple[float, str]:
     """Return the number and the unit to write for `value` in `unit`: (0.033, "/s") becomes (120.0, "/h")."""
     if unit == "/s" and 0 < abs(value) < RARE_PER_S:
         return value * 3600, "/h"
+    if unit == "KB/s":
+        for size, larger in ((1e6, "GB/s"), (1e3, "MB/s")):
+            if abs(value) >= size:
+                return value / size, larger
     if value == 1 and unit in _PLURALS:
         return value, unit[:-1]
     return value, _SIGNS.get(unit, unit)

@@ -18,6 +18,9 @@ from stethoscope.model.quantity import as_said
         (1, "MHz", (1, "MHz")),
         (88, "C", (88, "°C")),
         (15, "code", (15, "")),
+        (850, "KB/s", (850, "KB/s")),
+        (36_000, "KB/s", (36.0, "MB/s")),
+        (4_043_553, "KB/s", (4.043553, "GB/s")),
     ],
 )
 def test_units_are_said_as_people_say_them(value: float, unit: str, said: tuple[float, str]) -> None:
