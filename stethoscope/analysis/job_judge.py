@@ -63,7 +63,8 @@ class JobJudge:
             phase=entries.phase,
             phase_since=entries.phase_since,
             values=values,
-            since=since,
+            # The log's clock may be ahead.
+            since={name: min(at, now) for name, at in since.items()},
         )
 
     def _last_at(self) -> float | None:

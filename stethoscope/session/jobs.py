@@ -89,6 +89,10 @@ class Jobs:
             and not getattr(self._source, "read_only", False)
         )
 
+    def has_logs(self, snapshot: FleetSnapshot) -> bool:
+        """Tell whether any job is to have its log read."""
+        return bool(self._wanted(snapshot))
+
     # ---- the picture
 
     def picture(self, snapshot: FleetSnapshot) -> FleetSnapshot:

@@ -20,7 +20,7 @@ class Key(NamedTuple):
     help: str
     where: tuple[str, ...]
     """Screens on which it works: fleet, node, heat, drift, preview and result of a probe, logs, what is explained, the
-    findings, one finding, its rule, or everywhere."""
+    findings, one finding, its rule, jobs, or everywhere."""
     footer: bool = False
     palette: bool = True
     replay: bool = False
@@ -118,6 +118,19 @@ KEYS: tuple[Key, ...] = (
         "Open the node that the line is about; of several, ask which.", ("drift",), footer=True),
     Key("drift.move", ("up", "down", "pageup", "pagedown"), "", "drift: move", "move",
         "Move between the lines; h j k l do the same.", ("drift",), palette=False),
+    Key("jobs.open", ("J",), "open_jobs", "jobs: open", "jobs",
+        "Show how training jobs go: step time, throughput and its change, loss, checkpoints, nodes and ranks.",
+        ("fleet",)),
+    Key("jobs.line", ("enter",), "open_line", "jobs: open the job or the node", "open",
+        "Open the job under the cursor, or the node that the line is about.", ("job",), footer=True, palette=False),
+    Key("jobs.log", ("L",), "open_job_log", "jobs: decode the log", "decode log",
+        "Decode the log of this job: what happened first, to whom, what to do.", ("job",), footer=True),
+    Key("jobs.move", ("up", "down", "pageup", "pagedown"), "", "jobs: move", "move",
+        "Move between the lines that lead somewhere; h j k l do the same.", ("job",), palette=False),
+    Key("jobs.first", ("home", "g"), "cursor_first", "jobs: to the first line", "first",
+        "Go to the first line.", ("job",), palette=False),
+    Key("jobs.last", ("end", "G"), "cursor_last", "jobs: to the last line", "last",
+        "Go to the last line.", ("job",), palette=False),
     Key("logs.open", ("L",), "open_logs", "logs: open", "logs",
         "Decode logs: kernels of the fleet live, a node's, a job's output, files here, pasted text.",
         ("fleet",), footer=True),

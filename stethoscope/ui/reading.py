@@ -50,6 +50,25 @@ class LogActions(ReplayActions):
             screen.shown_log = book.open_kernel(node, since)
         self._show_logs(screen)
 
+    def open_jobs(self, job: str = "") -> None:
+        """Show all jobs, or the one of that id."""
+        from stethoscope.ui.screens.job import JobScreen
+
+        self.push_screen(JobScreen(cast("StethoscopeApp", self), job))
+        self.call_after_refresh(cast("StethoscopeApp", self).pull)
+
+    def open_log_at(self, node: str, path: str) -> None:
+        """Decode the log that lies at `path` on `node`."""
+        opened = self._log_screen()
+        if opened is None:
+            return
+        book, screen = opened
+        if book.why_not_on_nodes:
+            cast("StethoscopeApp", self).tell(book.why_not_on_nodes)
+            return
+        screen.shown_log = book.open_path(node, path)
+        self._show_logs(screen)
+
     def _log_screen(self) -> tuple[LogBook, LogsScreen] | None:
         """Return the logs and a screen for them, None before there is a session."""
         if self.session is None:

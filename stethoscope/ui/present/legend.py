@@ -27,8 +27,9 @@ _SIGNS = (Level.PLANNED, Level.WARNING, Level.CRITICAL, Level.STALE, Level.MISSI
 _FILTER_LEAST = 8
 
 
-def legend_line(grid: FleetGrid, cells: int) -> Row:
-    """Return the legend; where not everything fits, the signs go first, then the scale, then the filter is cut."""
+def legend_line(grid: FleetGrid, cells: int, job: tuple[Row, Row] = ((), ())) -> Row:
+    """Return the legend; where not everything fits, the signs go first, then the scale, then the words about the job
+    (`job_segment`), then the filter is cut."""
     glyphs = grid.glyphs
     title = [Span(" "), *metric_title(grid)]
     chosen = _chosen(grid, cells >= _NARROW)
@@ -36,6 +37,9 @@ def legend_line(grid: FleetGrid, cells: int) -> Row:
     rich: list[tuple[list[Span], list[Span]]] = [([*title, *scale(grid)], chosen), (title, chosen)]
     if cells >= _NARROW:
         rich.insert(0, ([*title, *scale(grid)], [*signs, *chosen]))
+    if job[0]:
+        gap = Span("  ", Tone.QUIET)
+        rich[:0] = [(left, [*right, gap, *words]) for left, right in rich for words in dict.fromkeys(job)]
     for left, right in rich:
         room = cells - row_width(tuple(left)) - row_width(tuple(right))
         wanted = grid.view.filter

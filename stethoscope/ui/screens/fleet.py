@@ -166,6 +166,7 @@ class FleetScreen(FleetFilter):
             return
         from stethoscope.ui.present.findings import finding_rows
         from stethoscope.ui.present.grid import FleetGrid
+        from stethoscope.ui.present.job_words import job_segment
         from stethoscope.ui.present.layout import headline
         from stethoscope.ui.present.legend import legend_line
         from stethoscope.ui.present.lines import unseen_line
@@ -203,7 +204,8 @@ class FleetScreen(FleetFilter):
         self._cursor = None
         assert grid.layout is not None
         self._draw_top(now_wall)
-        self.show_line("legend", legend_line(grid, cells))
+        segment = job_segment(assessment.snapshot, self._owner.glyphs)
+        self.show_line("legend", legend_line(grid, cells, segment))
         span = span_text(grid.trends.span_s)
         names = headline(grid.layout, span) if isinstance(view, GridView) else view.headline(cells)
         self.query_one("#headline", Lines).show([names] if tall else [])

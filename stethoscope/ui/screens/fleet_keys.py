@@ -129,6 +129,10 @@ class FleetKeys(AtOnceScreen):
 
     # ---- the cursor
 
+    def action_open_jobs(self) -> None:
+        """Show how jobs go."""
+        self._owner.open_jobs()
+
     def action_next_wrong(self) -> None:
         """Go to the next node that deserves a look."""
         self.action_jump(1)
