@@ -103,7 +103,7 @@ def _look(
         fleet = f"simulated {snapshot.fleet}" if snapshot.simulated else snapshot.fleet
         print_rows(
             lambda glyphs: [
-                *report_rows(chosen, now, glyphs, snapshot, result.history),
+                *report_rows(chosen, now, glyphs, snapshot.catalogue, snapshot, result.history),
                 sum_row(chosen, fleet, now, glyphs, extra=(reached,)),
             ],
             ascii_only=ascii_only,
@@ -138,9 +138,11 @@ def _print_night(source: SourceOptions, selection: Selection, *, as_json: bool, 
 
 
 def _night_rows(chosen: list[Entry], fleet: str, now: float) -> Callable[[Glyphs], list[Row]]:
+    from stethoscope.specs.metric import load_catalogue
     from stethoscope.ui.present.finding_report import report_rows, sum_row
 
-    return lambda glyphs: [*report_rows(chosen, now, glyphs), sum_row(chosen, fleet, now, glyphs)]
+    catalogue = load_catalogue()
+    return lambda glyphs: [*report_rows(chosen, now, glyphs, catalogue), sum_row(chosen, fleet, now, glyphs)]
 
 
 def _print_json(document: object) -> None:

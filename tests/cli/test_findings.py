@@ -18,6 +18,7 @@ from stethoscope.clock import SystemClock, iso
 from stethoscope.model.finding import Fact, Finding, Severity
 from stethoscope.model.night import Entry
 from stethoscope.session.night import NightKeeper
+from stethoscope.specs.metric import load_catalogue
 from stethoscope.store.night import NightFile
 from stethoscope.ui.present.finding_report import report_json, report_rows, sum_row
 from stethoscope.ui.present.spans import UNICODE, plain
@@ -97,9 +98,9 @@ def test_exit_codes_are_of_what_is_active() -> None:
 
 def test_the_list_as_text() -> None:
     entries = [entry(a_finding("hot@gpu-001")), entry(a_finding("old@gpu-002", where=("gpu-002",)), NOW - 20)]
-    rows = [plain(row) for row in report_rows(entries, NOW, UNICODE)]
+    rows = [plain(row) for row in report_rows(entries, NOW, UNICODE, load_catalogue())]
     assert rows[0] == "▲ P1   gpu-001/gpu/4 hot@gpu-001 is so · 60 s ago"
-    assert rows[1] == "       gpu_temp 88.0, expected below 83 °C"
+    assert rows[1] == "       GPU temperature 88 °C, expected below 83 °C"
     assert rows[2] == "       id hot@gpu-001"
     assert rows[3].startswith("· P1   gpu-002 old@gpu-002 is so · cleared ")
     assert "1 P1 · 1 cleared" in plain(sum_row(entries, "prod-a", NOW, UNICODE))

@@ -28,6 +28,8 @@ _SECTIONS = {
     Standing.CLEARED.value: "Cleared",
     INFORMATION: "Information",
 }
+MOST = 300
+"""Findings of a section that are listed."""
 _NARROW = 100
 
 
@@ -83,7 +85,11 @@ def list_rows(
         some = _ordered(sections[name], sort, is_loud=name == Standing.LOUD.value)
         if some:
             rows.append(ListRow((Span(f" {title}  ", Tone.TITLE), Span(f"{len(some):,}", Tone.QUIET)), section=name))
-            rows += [ListRow(_row(entry, now, glyphs, cells, place_cells), entry.id, name) for entry in some]
+            shown = some[:MOST]
+            rows += [ListRow(_row(entry, now, glyphs, cells, place_cells), entry.id, name) for entry in shown]
+            if len(shown) < len(some):
+                words_left = f"   and {len(some) - len(shown):,} more: / shows those in which words stand"
+                rows.append(ListRow((Span(words_left, Tone.QUIET),), section=name))
     if not rows:
         said = "no finding fits the filter; escape clears it" if every else "nothing was found tonight"
         rows.append(ListRow((Span(f"   {said}", Tone.QUIET),)))

@@ -16,11 +16,12 @@ from stethoscope.ui.present.numbers import fact_text
 from stethoscope.ui.present.spans import Glyphs, Row, Span, Tone, level_tone
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from stethoscope.analysis.history import History
     from stethoscope.model.finding import Finding
     from stethoscope.model.fleet import FleetSnapshot
+    from stethoscope.model.metric import Metric
 
 SCHEMA = "stethoscope.findings/1"
 _INDENT = "       "
@@ -82,15 +83,19 @@ def finding_line(finding: Finding, wall: float, glyphs: Glyphs, *, entry: Entry 
 
 
 def evidence_rows(
-    finding: Finding, snapshot: FleetSnapshot | None, history: History | None, since: float, glyphs: Glyphs
+    finding: Finding,
+    catalogue: Mapping[str, Metric],
+    since: float,
+    glyphs: Glyphs,
+    snapshot: FleetSnapshot | None = None,
+    history: History | None = None,
 ) -> list[Row]:
     """Return what a finding rests on, a line each, with its curve where there is one."""
     rows: list[Row] = []
     said: set[str] = set()
-    catalogue = snapshot.catalogue if snapshot is not None else {}
     many = len({fact.where for fact in finding.evidence}) > 1
     for fact in finding.evidence:
-        text = fact_text(fact, catalogue) if catalogue else _plain_fact(fact.fact, fact.value, fact.expected)
+        text = fact_text(fact, catalogue)
         text += f" {glyphs.dot} {fact.where}" if many and fact.where else ""
         if snapshot is not None:
             curve = curve_of(snapshot, history, fact.fact, fact.where, since, glyphs)
@@ -101,25 +106,21 @@ def evidence_rows(
     return rows
 
 
-def _plain_fact(fact: str, value: object, expected: str) -> str:
-    said = f"{fact} {value}" if value is not None else f"{fact} unknown"
-    return f"{said}, expected {expected}" if expected else said
-
-
 def report_rows(
     entries: Iterable[Entry],
     wall: float,
     glyphs: Glyphs,
+    catalogue: Mapping[str, Metric],
     snapshot: FleetSnapshot | None = None,
     history: History | None = None,
 ) -> list[Row]:
-    """Return findings with their evidence, notes and ids."""
+    """Return findings with their evidence, notes and ids; curves where there is a history beside the snapshot."""
     rows: list[Row] = []
     for entry in order(entries, wall):
         finding = entry.finding
         rows.append(finding_line(finding, wall, glyphs, entry=entry))
         if entry.is_active:
-            rows += evidence_rows(finding, snapshot, history, entry.since, glyphs)
+            rows += evidence_rows(finding, catalogue, entry.since, glyphs, snapshot, history)
         if finding.message:
             rows.append((Span(f"{_INDENT}alert: {finding.message}", Tone.QUIET),))
         rows += [(Span(f"{_INDENT}not called: {held}", Tone.QUIET),) for held in finding.held]

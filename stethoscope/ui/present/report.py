@@ -37,7 +37,8 @@ def _finding_rows(finding: Finding, result: CheckResult, glyphs: Glyphs) -> list
     snapshot = result.snapshot
     rows = [finding_line(finding, snapshot.wall, glyphs, entry=snapshot.night.get(finding.id))]
     if result.history is not None and finding.severity in _NOT_HEALTHY:
-        rows += evidence_rows(finding, snapshot, result.history, from_iso(finding.since) or snapshot.wall, glyphs)
+        since = from_iso(finding.since) or snapshot.wall
+        rows += evidence_rows(finding, snapshot.catalogue, since, glyphs, snapshot, result.history)
     return rows
 
 

@@ -179,6 +179,7 @@ class FindingScreen(FindingActions, RowsScreen):
         """Show the finding of that id."""
         super().__init__(console)
         self._finding = id_
+        self._second = 0
 
     def entry(self) -> Entry | None:
         """Return the finding; one that is forgotten is none."""
@@ -189,9 +190,10 @@ class FindingScreen(FindingActions, RowsScreen):
         """Draw again."""
         self._draw()
 
-    def show_snapshot(self, _snapshot: FleetSnapshot, _now_mono: float, _now_wall: float) -> None:
-        """Take the state of this moment."""
-        if self.is_mounted and self.query("#values"):
+    def show_snapshot(self, _snapshot: FleetSnapshot, _now_mono: float, now_wall: float) -> None:
+        """Take the state of this moment, once a second."""
+        if int(now_wall) != self._second and self.query("#values"):
+            self._second = int(now_wall)
             self._draw()
 
     def footer_keys(self) -> list[tuple[str, str]]:

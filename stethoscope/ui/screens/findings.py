@@ -45,6 +45,8 @@ class FindingsScreen(FindingActions, LinesScreen):
         self._moved = False
         """The cursor was moved or used; before that it follows the first finding."""
         self._chosen = -1
+        self._drawn: object = None
+        self._second = 0
 
     def entry(self) -> Entry | None:
         """Return the finding under the cursor."""
@@ -58,9 +60,11 @@ class FindingsScreen(FindingActions, LinesScreen):
             self._held = {id_: section}
         self.draw()
 
-    def show_snapshot(self, _snapshot: FleetSnapshot, _now_mono: float, _now_wall: float) -> None:
-        """Take the state of this moment."""
-        self.draw()
+    def show_snapshot(self, snapshot: FleetSnapshot, _now_mono: float, now_wall: float) -> None:
+        """Take the state of this moment; what has not changed is drawn once a second, so that ages grow."""
+        if snapshot.night is not self._drawn or int(now_wall) != self._second:
+            self._drawn, self._second = snapshot.night, int(now_wall)
+            self.draw()
 
     def draw(self) -> None:
         """Draw the list, with the cursor on the finding on which it was, where that was on the screen."""
