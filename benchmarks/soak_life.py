@@ -30,6 +30,10 @@ LOADING_S, INITIAL_S, WARM_S = 35.0, 120.0, 240.0
 SIZES = (1, 2, 2, 4, 4, 8, 8, 16)
 OFF_S, REPAIR_S = 360.0, 2400.0
 """A node in maintenance is off for so long, and out of service for so long."""
+SLOT_S = 600.0
+"""In each of these a port somewhere damages one symbol, and all count a little of what counts on any busy link."""
+OLD_PORTS = 0.06
+"""Share of ports that have high old counts, or counters that stand at their end."""
 DAY_K = 2.5
 """By so much the air of the room swings around its mean in a day."""
 
@@ -88,8 +92,9 @@ class Life(Twin):
         self._next_visit_s = 2 * HOUR_S * self._random.random()
         self._state: object = None
         shape = FleetShape(nodes=nodes, gpus_per_node=8, gpu="H100-SXM5-80GB", ib_ports_per_node=rails)
+        old = tuple(_old(nodes, rails, Random(seed + 1)))
         super().__init__(
-            Scenario("soak", "a healthy day", "constructed", seed, 48 * HOUR_S, shape, (), faults, None),
+            Scenario("soak", "a healthy day", "constructed", seed, 48 * HOUR_S, shape, (), (*old, *faults), None),
             1_773_446_400.0,
         )
         self.move(0.0)
@@ -191,6 +196,7 @@ class Life(Twin):
         super()._enter(at_s)
         now = self.machine
         now.heat_to_c = now.heat_to_c + DAY_K * np.sin(2 * np.pi * (at_s / (24 * HOUR_S) - 0.3))
+        self._count(at_s)
         limit_w = self.layout.board.power_w
         for run in self.active.values():
             for node in run.job.nodes:
@@ -208,6 +214,25 @@ class Life(Twin):
                 for metric in ("nvlink_rx", "nvlink_tx"):
                     now.rates[metric][node, gpu] = 0.0
                 now.pace[node, gpu] = 0.0
+
+    def _count(self, at_s: float) -> None:
+        """Let counters grow that grow on a healthy fleet too."""
+        slot = int(at_s // SLOT_S)
+        random = Random(f"{self.scenario.seed} {slot}")
+        rates, nodes, ports = self.machine.rates, *self.layout.port_shape
+        busy = self.machine.working.any(axis=1)[:, None]
+        for metric, rate in (("ib_hw_out_of_sequence", 0.4), ("ib_hw_packet_seq_err", 0.002)):
+            rates[metric] = rate * np.broadcast_to(busy, self.layout.port_shape).astype(np.float64)
+        rates["ib_symbol_error"] = np.zeros(self.layout.port_shape)
+        rates["ib_symbol_error"][random.randrange(nodes), random.randrange(ports)] = 1.2 / SLOT_S
+        self._read_s.setdefault(self.layout.port_shape, self._read_at(self.layout.port_shape, at_s))
+        # A corrected error of memory, and packets that were sent again, once in some hours.
+        for metric, every_s in (("gpu_ecc_corr_volatile_dram", 4 * HOUR_S), ("gpu_pcie_replay", 2 * HOUR_S)):
+            for number in range(int(at_s // every_s)):
+                chosen = Random(f"{self.scenario.seed} {metric} {number}")
+                place = f"{self.layout.nodes[chosen.randrange(nodes)]}/gpu/{chosen.randrange(8)}"
+                before = self.effects.shown.get((place, metric), 2.0)
+                self.effects.shown[place, metric] = float(before or 0.0) + 1.0
 
     def _apply(self, phase: str, node: int, limit_w: float) -> None:
         now = self.machine
@@ -292,6 +317,21 @@ class Life(Twin):
             f"lm loss: {2.0 + 0.02 * noise:.6E} | grad norm: {0.4 + 0.02 * noise:.3f} |"
         )
         return text.encode() + b"\n"
+
+
+def _old(nodes: int, rails: int, random: Random) -> Iterator[Fault]:
+    """Yield what was counted before anybody looked."""
+    for node in range(1, nodes + 1):
+        for port in range(rails):
+            if random.random() < OLD_PORTS:
+                yield fault(
+                    nodes, "historic_counters", f"gpu-{node:03d}/ib/mlx5_{port}", 0.0,
+                    {
+                        "link_downed": random.choice((2.0, 31.0, 255.0)), "discards": 0.0, "xmit_wait": 0.0, "sbe": 0.0,
+                        "symbol_errors": random.choice((0.0, 70.0, 65535.0)), "recoveries": random.choice((0.0, 9.0)),
+                        "crc": 0.0,
+                    },
+                )  # fmt: skip
 
 
 def fault(life_nodes: int, kind: str, where: str, at_s: float, params: dict[str, object]) -> Fault:
