@@ -17,18 +17,78 @@ if TYPE_CHECKING:
 
 FOLD_ABOVE = 8
 """More places than this with the same headline are one finding."""
+GPUS = "gpus"
+"""In `explains: same_node`: all findings about GPUs of the node."""
 UNFOLD_BELOW = 5
 """A folded finding falls apart again at fewer places than this."""
+
+
+def in_order(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    """Return the rules so that what explains stands before what is explained; where two explain each other, as when a
+    lost GPU hides the hung driver and that all GPUs, the one that names the other comes first."""
+    named = {rule.id: {*_names(rule.explains.same_place), *_names(rule.explains.same_node)} for rule in rules}
+    before: dict[str, set[str]] = {rule.id: set() for rule in rules}
+    for explaining, explained in named.items():
+        for id_ in explained & before.keys():
+            before[id_].add(explaining)
+    for rule in sorted(rules, key=lambda rule: (_reach(rule), rule.id), reverse=True):
+        earlier = _ancestors(rule.id, before)
+        for other in rules if _reach(rule) else ():
+            if other.id not in earlier and _is_reached(rule, other):
+                before[other.id].add(rule.id)
+    by_id = {rule.id: rule for rule in rules}
+    left, ordered = set(by_id), []
+    while left:
+        free = [id_ for id_ in left if not before[id_] & left]
+        # Rules that explain each other in a circle: the first of them begins.
+        for id_ in sorted(free) or [min(left)]:
+            ordered.append(by_id[id_])
+            left.remove(id_)
+    return tuple(ordered)
+
+
+def _names(named: str | list[str]) -> list[str]:
+    return named if isinstance(named, list) else []
+
+
+def _reach(rule: Rule) -> int:
+    """Return how much a rule explains without naming it: all of the node, all GPUs of it, all of its place, or none."""
+    if rule.explains.same_node == "all":
+        return 3
+    if explains_gpus(rule):
+        return 2
+    return int(rule.explains.same_place == "all")
+
+
+def explains_gpus(rule: Rule) -> bool:
+    """Tell whether all findings about GPUs of the node are explained."""
+    return rule.explains.same_node == "gpus" or GPUS in _names(rule.explains.same_node)
+
+
+def _is_reached(rule: Rule, other: Rule) -> bool:
+    if other.id == rule.id:
+        return False
+    reach = _reach(rule)
+    return reach == 3 or other.scope is (Scope.GPU if reach == 2 else rule.scope)
+
+
+def _ancestors(id_: str, before: Mapping[str, set[str]]) -> set[str]:
+    found, asked = {id_}, [id_]
+    while asked:
+        for other in before[asked.pop()] - found:
+            found.add(other)
+            asked.append(other)
+    return found
 
 
 def visible(rules: Sequence[Rule], active: Mapping[str, Flags], layout: Layout) -> dict[str, Flags]:
     """Return for each rule which of its active rows are not explained by another finding.
 
-    `active` and the result are by rule id, over the rows of the rule's scope.
+    `rules` are `in_order`; `active` and the result are by rule id, over the rows of the rule's scope.
     """
     shown: dict[str, Flags] = {}
     hidden = _Hidden(layout)
-    for rule in sorted(rules, key=_order):
+    for rule in rules:
         flags = active[rule.id]
         if flags.any():
             flags = flags & ~hidden.of(rule)
@@ -36,17 +96,6 @@ def visible(rules: Sequence[Rule], active: Mapping[str, Flags], layout: Layout) 
                 hidden.add(rule, flags)
         shown[rule.id] = flags
     return shown
-
-
-def _order(rule: Rule) -> tuple[int, str]:
-    """Order rules so that what explains stands before what is explained: a lost node before all, and a rule that names
-    another before one that means all GPUs."""
-    named = rule.explains.same_node
-    if named == "all":
-        return 0, rule.id
-    if named == "gpus":
-        return 2, rule.id
-    return (1, rule.id) if named or rule.explains.same_place else (3, rule.id)
 
 
 class _Hidden:
@@ -83,10 +132,10 @@ class _Hidden:
             nodes[self._owner[rule.scope][flags]] = True
         if rule.explains.same_node == "all":
             self._nodes |= nodes
-        elif rule.explains.same_node == "gpus":
+        if explains_gpus(rule):
             self._gpus |= nodes
-        else:
-            for other in rule.explains.same_node:
+        for other in _names(rule.explains.same_node):
+            if other != GPUS:
                 self._nodes_of_rule[other] = self._nodes_of_rule.get(other, np.zeros_like(nodes)) | nodes
         if rule.explains.same_place == "all":
             self._rows[rule.scope] |= flags

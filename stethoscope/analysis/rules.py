@@ -10,7 +10,7 @@ import numpy as np
 from stethoscope.analysis import service, telling
 from stethoscope.analysis.awake import Awake
 from stethoscope.analysis.conditions import Evaluator, watched_s
-from stethoscope.analysis.correlate import FOLD_ABOVE, UNFOLD_BELOW, units, visible
+from stethoscope.analysis.correlate import FOLD_ABOVE, UNFOLD_BELOW, in_order, units, visible
 from stethoscope.analysis.correlation import Correlation
 from stethoscope.analysis.evidence import Writer
 from stethoscope.analysis.layout import Layout
@@ -89,6 +89,7 @@ class Engine:
         findings are less sure. `past` is what is remembered of weeks, where that outlives the engine."""
         self._past = past
         self._rules = tuple(rules)
+        self._in_order = in_order(self._rules)
         self._catalogue = catalogue
         self._single_look = single_look
         self._reset()
@@ -113,6 +114,7 @@ class Engine:
         known = {rule.id: (number, rule) for number, rule in enumerate(self._rules)}
         before, states = self._rules, self._states
         self._rules = tuple(rules)
+        self._in_order = in_order(self._rules)
         self._states, numbers = [], {}
         for number, rule in enumerate(self._rules):
             old, former = known.get(rule.id, (-1, rule))
@@ -182,7 +184,7 @@ class Engine:
             self._correlation.forget()
             return {}
         dark = self._correlation.dark(moment, active, single_look=self._single_look)
-        seen = visible(self._rules, active, moment.layout)
+        seen = visible(self._in_order, active, moment.layout)
         since = [state.since for state in self._states]
         joined = self._correlation.causes(moment, active, seen, self._verdicts(moment), since, self._started)
         numbers = {
