@@ -32,6 +32,14 @@ RETURN_S = 60.0
 """So long after the path works again nodes may take to come back by it."""
 FROM_JUMP = "(from the jump host)"
 """Ends the detail of a link whose jump host answered for the node (`collect.words`)."""
+_LIVE, _WAITING, _FAILED, _REFUSED = range(4)
+_CODES = {
+    state: _LIVE if state.is_live
+    else _WAITING if state.is_pending or state is LinkState.SILENT
+    else _REFUSED if state is LinkState.AUTH_REFUSED
+    else _FAILED
+    for state in LinkState
+}  # fmt: skip
 _OF_CONSOLE = frozenset({"node_data_age", "node_reachable"})
 
 
@@ -102,8 +110,9 @@ class Sight:
         for entry in self.broken.values():
             returning |= entry.nodes
         broken: dict[str, Flags] = {}
-        for via in dict.fromkeys(seen.via):
-            on_path = np.array([one == via for one in seen.via], dtype=bool)
+        paths, everyone = dict.fromkeys(seen.via), np.ones(count, dtype=bool)
+        for via in paths:
+            on_path = np.array([one == via for one in seen.via], dtype=bool) if len(paths) > 1 else everyone
             self.witnessed |= on_path & seen.gone & ~returning & seen.is_witnessed(on_path)
             members = on_path & in_service & seen.is_settled & ~self.witnessed
             if _is_broken(members, seen):
@@ -176,27 +185,31 @@ class _Seen:
     def of(cls, moment: Moment, unseen: Flags) -> _Seen:
         """Read the nodes of a moment."""
         nodes = moment.snapshot.nodes
+        links = [node.link for node in nodes]
         heard = np.array([np.nan if node.frame_mono is None else node.frame_mono for node in nodes], dtype=np.float64)
+        ticks = np.array([node.tick_s for node in nodes], dtype=np.float64)
+        since = np.array([link.since for link in links], dtype=np.float64)
+        codes = np.array([_CODES[link.state] for link in links], dtype=np.int8)
+        failed = codes >= _FAILED
         # By the clock that does not jump.
         walls = moment.wall - (moment.mono - heard)
-        ticks = np.array([node.tick_s for node in nodes], dtype=np.float64)
-        connected = np.array([node.link.state.is_live for node in nodes], dtype=bool)
         patience_s = 3 * ticks + 2
-        is_heard = ~np.isnan(walls)
+        is_heard = ~np.isnan(heard)
         gone = unseen | (is_heard & ~moment.fresh)
-        failed = np.array([_has_failed(node) for node in nodes], dtype=bool)
-        since = np.array([node.link.since for node in nodes], dtype=np.float64)
+        shown = np.zeros(len(nodes), dtype=bool)
+        for index in np.flatnonzero(gone).tolist():
+            shown[index] = _is_shown(nodes[index])
         return cls(
-            via=tuple(node.link.via for node in nodes),
+            via=tuple(link.via for link in links),
             gone=gone,
             is_heard=is_heard,
             is_settled=is_heard | failed,
-            refused=np.array([node.link.state is LinkState.AUTH_REFUSED for node in nodes], dtype=bool),
+            refused=codes == _REFUSED,
             lost_at=np.where(failed | ~is_heard, since, walls + patience_s),
             patience_s=patience_s,
             last_heard=np.where(is_heard & ~gone, walls, -np.inf),
-            is_on_time=connected & ~gone & (moment.wall - walls <= ticks + 1),
-            is_shown=np.array([_is_shown(node) for node in nodes], dtype=bool),
+            is_on_time=(codes == _LIVE) & ~gone & (moment.wall - walls <= ticks + 1),
+            is_shown=shown,
         )
 
     def is_witnessed(self, on_path: Flags) -> Flags:
@@ -204,11 +217,6 @@ class _Seen:
         if self.is_on_time[on_path].any():
             return np.ones_like(on_path)
         return self.is_shown | (float(self.last_heard[on_path].max()) > self.lost_at + 1.0)
-
-
-def _has_failed(node: Node) -> bool:
-    state = node.link.state
-    return not (state.is_live or state.is_pending or state is LinkState.SILENT)
 
 
 def _is_shown(node: Node) -> bool:

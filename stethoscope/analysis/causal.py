@@ -54,6 +54,13 @@ TOGETHER = frozenset({"leaf", "rack", "pod"})
 _SUFFERED = frozenset({"switch_congestion", "data_loading", "straggler_or_slow_rank", "peer_process_died"})
 
 
+STOPS = frozenset({
+    "node_down", "gpu_fallen_off_bus", "gpu_hw_fault", "gpu_memory_fault", "nvlink_fault", "driver_hung",
+    "ib_link_down", "switch_fault", "nic_fault", "psu_fault", "host_oom", "peer_process_died",
+})  # fmt: skip
+"""What stops the whole of a job that meets it: power and traffic of all its nodes fall then."""
+
+
 def rank(rule: Rule) -> int:
     """Return how far back a finding of `rule` stands in a chain of consequences, less being earlier."""
     return _RANKS.get(rule.root_cause or "", _MIDDLE)

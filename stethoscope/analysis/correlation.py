@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stethoscope.analysis import causes, service
 from stethoscope.analysis.blind import Path, Sight, is_about_sight
+from stethoscope.analysis.causal import STOPS
 from stethoscope.analysis.causes import Affected, Cause, Held
+from stethoscope.analysis.fanin import fan_in
 from stethoscope.analysis.joined import Joined, join
 from stethoscope.analysis.sharing import Sharing
 from stethoscope.analysis.windows import UNKNOWN, Flags, Verdicts
 from stethoscope.model.metric import Scope
+from stethoscope.specs.condition import leaves
+from stethoscope.specs.condition_change import Changed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from stethoscope.analysis.moment import Moment
     from stethoscope.model.fleet import Floats, Node
     from stethoscope.specs.rule import Rule
+
+EARLY_S, STOPPED_S = 60.0, 600.0
+"""A change is noticed at most so much before, and so long after, what stopped the job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,12 @@ class Correlation:
         """Remember nothing yet."""
         self._rules = rules
         self._about_sight = [number for number, rule in enumerate(rules) if is_about_sight(rule)]
+        self._stops = [number for number, rule in enumerate(rules) if rule.root_cause in STOPS]
+        self._of_changes = [
+            number
+            for number, rule in enumerate(rules)
+            if any(isinstance(leaf, Changed) and positive for leaf, positive in leaves(rule.trigger))
+        ]
         self._sight = Sight()
         self._held = [Held() for _ in rules]
         self._sharing: Sharing | None = None
@@ -82,16 +95,40 @@ class Correlation:
                 active[self._rules[number].id] = active[self._rules[number].id] & ~hidden
         return found
 
+    def stopped(self, moment: Moment, seen: dict[str, Flags], since: Sequence[Floats]) -> None:
+        """Take out of `seen`, by rule id, what changed on the nodes of a job when something stopped the job."""
+        changes = [number for number in self._of_changes if seen[self._rules[number].id].any()]
+        stops = [number for number in self._stops if seen[self._rules[number].id].any()] if changes else []
+        if not stops:
+            return
+        jobs = self._shared(moment).jobs()
+        began: dict[str, float] = {}
+        for number in stops:
+            rule = self._rules[number]
+            for row in np.flatnonzero(seen[rule.id]).tolist():
+                job = jobs[moment.layout.owner[rule.scope][row]]
+                if job:
+                    began[job] = min(began.get(job, np.inf), float(since[number][row]))
+        if not began:
+            return
+        at = np.array([began.get(job, np.nan) for job in jobs], dtype=np.float64)
+        for number in changes:
+            rule = self._rules[number]
+            later = since[number] - at[moment.layout.owner[rule.scope]]
+            seen[rule.id] = seen[rule.id] & ~((later >= -EARLY_S) & (later <= STOPPED_S))
+
     def causes(
         self,
         moment: Moment,
         active: Mapping[str, Flags],
         seen: Mapping[str, Flags],
         verdicts: Callable[[int], Verdicts],
+        headline: Callable[[int, int], str],
         since: Sequence[Floats],
         started: float,
     ) -> list[Joined]:
-        """Return the common causes of what is `seen` of what is `active`, by rule id."""
+        """Return the common causes of what is `seen` of what is `active`, by rule id; `headline` is what a rule (its
+        number) says of a row."""
         found: dict[int, Affected] = {}
         of_rules: dict[int, list[Cause]] = {}
         for number, rule in enumerate(self._rules):
@@ -117,14 +154,32 @@ class Correlation:
                 len(moment.snapshot.nodes),
             )
             found[number] = affected
-            of_rules[number] = causes.find(affected, self._shared(moment), held, moment.mono)
+            of_rules[number] = []
+            for part in self._happenings(number, affected, headline):
+                of_rules[number] += causes.find(part, self._shared(moment), held, moment.mono)
         if not any(of_rules.values()):
             return []
         return join(self._rules, found, of_rules, self._shared(moment))
 
+    def _happenings(self, number: int, affected: Affected, headline: Callable[[int, int], str]) -> Iterable[Affected]:
+        """Return what a rule found, apart for each moment where it speaks of one: what changed at another moment has
+        another cause."""
+        if number not in self._of_changes:
+            return [affected]
+        parts: dict[str, list[int]] = {}
+        for row in np.flatnonzero(affected.seen).tolist():
+            parts.setdefault(headline(number, row), []).append(row)
+        if len(parts) < 2:
+            return [affected]
+        return [_only(affected, rows) for rows in parts.values()]
+
+    def suspect(self, entry: Joined, moment: Moment) -> str:
+        """Return what to say of the port that others wait for, empty where there is none."""
+        return fan_in(entry, self._rules[entry.first], moment, self._shared(moment))
+
     def _shared(self, moment: Moment) -> Sharing:
         if self._sharing is None or not self._sharing.fits(moment.layout, moment.mono):
-            self._sharing = Sharing(moment.snapshot, moment.layout)
+            self._sharing = Sharing(moment.snapshot, moment.layout, self._sharing)
         return self._sharing
 
     def _excused(self, moment: Moment, rule: Rule | None) -> Flags:
@@ -132,8 +187,24 @@ class Correlation:
         nodes = moment.snapshot.nodes
         if self._moment is not moment:
             self._moment = moment
-            self._excusable = [node for node in nodes if service.may_be_excused(node)]
+            self._excusable = [
+                node
+                for node in nodes
+                if (node.maintenance or node.scheduler is not None) and service.may_be_excused(node)
+            ]
         excused = np.zeros(len(nodes), dtype=bool)
         for node in self._excusable:
             excused[node.index] = bool(service.excuse(node, rule, moment.wall))
         return excused
+
+
+def _only(affected: Affected, rows: list[int]) -> Affected:
+    """Return what a rule found with these rows as the only ones that are known to be affected."""
+    own = np.zeros_like(affected.active)
+    own[rows] = True
+    return replace(
+        affected,
+        population=affected.population & (own | ~affected.active),
+        active=affected.active & own,
+        seen=affected.seen & own,
+    )

@@ -93,7 +93,8 @@ def _merged(joined: Sequence[Joined]) -> list[Joined]:
 def _is_same(entry: Joined, cause: Cause, rules: Sequence[Rule], number: int, found: Mapping[int, Affected]) -> bool:
     if entry.cause.name == cause.name:
         return True
-    if not may_follow(entry.cause.kind.name, rules[entry.first], rules[number]):
+    # What one rule found belongs to groups that have nothing in common.
+    if number in entry.parts or not may_follow(entry.cause.kind.name, rules[entry.first], rules[number]):
         return False
     both = np.count_nonzero(entry.cause.nodes & cause.nodes)
     either = np.count_nonzero(entry.cause.nodes | cause.nodes)

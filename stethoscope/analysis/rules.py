@@ -186,7 +186,9 @@ class Engine:
         dark = self._correlation.dark(moment, active, single_look=self._single_look)
         seen = visible(self._in_order, active, moment.layout)
         since = [state.since for state in self._states]
-        joined = self._correlation.causes(moment, active, seen, self._verdicts(moment), since, self._started)
+        self._correlation.stopped(moment, seen, since)
+        verdicts, headline = self._verdicts(moment), self._headlines(moment)
+        joined = self._correlation.causes(moment, active, seen, verdicts, headline, since, self._started)
         numbers = {
             number for parts in (*(one.parts for one in dark), *(one.parts for one in joined)) for number in parts
         }
@@ -200,7 +202,10 @@ class Engine:
             parts = {number: tuple(rows) for number, rows in entry.parts.items() if rows}
             before = self._shown.get(id_)
             alike = before.finding if before is not None and before.parts == parts else None
-            finding = telling.of_cause(id_, entry, self._rules, writers, since, moment.wall, before=alike)
+            suspect = self._correlation.suspect(entry, moment)
+            finding = telling.of_cause(
+                id_, entry, self._rules, writers, since, moment.wall, suspect=suspect, before=alike
+            )
             shown[id_] = _Shown(finding, parts)
             for number, rows in parts.items():
                 rule = self._rules[number]
@@ -210,6 +215,13 @@ class Engine:
             if seen[rule.id].any():
                 shown.update(self._findings(number, seen[rule.id], moment))
         return shown
+
+    def _headlines(self, moment: Moment) -> Callable[[int, int], str]:
+        def of(number: int, row: int) -> str:
+            writer = Writer(self._rules[number], moment, self._evaluator)
+            return writer.text(writer.headline, row, float(self._states[number].since[row]))
+
+        return of
 
     def _verdicts(self, moment: Moment) -> Callable[[int], Verdicts]:
         def of(number: int) -> Verdicts:

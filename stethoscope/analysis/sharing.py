@@ -66,6 +66,8 @@ _OF_ROWS = {
     Scope.DISK: ("node",),
     Scope.FS: ("mount", "storage"),
 }
+_FIXED = frozenset({"gpu", "node", "leaf", "leaf of nodes", "rack", "pod", "rail"})
+"""What does not change while the layout stands."""
 _OF_NODES = tuple(kind.name for kind in KINDS.values() if kind.of_nodes)
 
 
@@ -83,12 +85,15 @@ class Groups:
 class Sharing:
     """The groups of one layout, each looked up when it is asked for first."""
 
-    def __init__(self, snapshot: FleetSnapshot, layout: Layout) -> None:
-        """Read what `snapshot` says of its nodes."""
+    def __init__(self, snapshot: FleetSnapshot, layout: Layout, before: Sharing | None = None) -> None:
+        """Read what `snapshot` says of its nodes; where they stand is taken from what was known `before` of the same
+        layout."""
         self._snapshot = snapshot
         self._layout = layout
         self.mono = snapshot.mono
         self._known: dict[tuple[Scope, str], Groups] = {}
+        if before is not None and before._layout is layout:
+            self._known = {key: known for key, known in before._known.items() if key[1] in _FIXED}
         self._jobs: list[str] | None = None
 
     def fits(self, layout: Layout, mono: float) -> bool:
@@ -125,7 +130,16 @@ class Sharing:
         return self._jobs
 
     def _of_rows(self, scope: Scope, kind: str) -> list[str]:
+        if kind == "node":
+            nodes = [*(node.name for node in self._snapshot.nodes), ""]
+            return [nodes[owner] for owner in self._layout.owner[scope].tolist()]
         names = [""] * len(self._layout.owner[scope])
+        if kind in ("leaf", "rail"):
+            for node in self._snapshot.nodes:
+                if node.port_first >= 0:
+                    of_node = _leaves(node) if kind == "leaf" else _rails(node)
+                    names[node.port_first : node.port_first + len(node.ports)] = of_node
+            return names
         points = _points(self._snapshot.nodes) if kind == "mount" else {}
         for node in self._snapshot.nodes:
             for position, row in enumerate(self._snapshot.rows(node, scope)):
@@ -139,15 +153,19 @@ def _numbered(kind: Kind, names: Iterable[str]) -> Groups:
     return Groups(kind, of, tuple(numbers))
 
 
+def _leaves(node: Node) -> list[str]:
+    if not node.leaves:
+        return [""] * len(node.ports)
+    places = {port: f"leaf/{leaf}" if leaf else "" for port, leaf in node.leaves.items()}
+    return [places.get(port.device if port.port == 1 else port_name(port.device, port.port), "") for port in node.ports]
+
+
+def _rails(node: Node) -> list[str]:
+    behind = f" of {node.pod or 'all nodes'}"
+    return [(port.device if port.port == 1 else port_name(port.device, port.port)) + behind for port in node.ports]
+
+
 def _row_name(node: Node, scope: Scope, position: int, kind: str, points: dict[str, str]) -> str:
-    if kind == "node":
-        return node.name
-    if kind == "leaf":
-        leaf = node.leaf(position)
-        return f"leaf/{leaf}" if leaf else ""
-    if kind == "rail":
-        port = node.ports[position]
-        return f"{port_name(port.device, port.port)} of {node.pod or 'all nodes'}"
     name = node.devices[scope][position]
     if kind == "gpu":
         gpu, _, link = name.partition("/")

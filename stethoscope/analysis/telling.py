@@ -48,10 +48,11 @@ def of_cause(
     since: Sequence[Floats],
     wall: float,
     *,
+    suspect: str = "",
     before: Finding | None = None,
 ) -> Finding:
-    """Return the finding of one cause with everything that is found because of it; `before` is one about the very same
-    places."""
+    """Return the finding of one cause with everything that is found because of it. `suspect` says what else there is to
+    say of it; `before` is a finding about the very same places."""
     cause, first = joined.cause, rules[joined.first]
     order = [joined.first, *(number for number in sorted(joined.parts) if number != joined.first)]
     order = [number for number in order if joined.parts.get(number)]
@@ -63,6 +64,8 @@ def of_cause(
     if others:
         more = f" and {len(others) - _MOST_WITH} more" if len(others) > _MOST_WITH else ""
         summary += f" · with it: {', '.join(others[:_MOST_WITH])}{more}"
+    if suspect:
+        summary += f" · {suspect}"
     elsewhere = f"elsewhere {cause.outside_affected} of {cause.outside}" if cause.outside else ""
     facts = [Fact("affected together", f"{share} {unit}", elsewhere, cause.name, iso(wall), "console")]
     for number in order:
@@ -74,7 +77,7 @@ def of_cause(
         severity=min((rules[number].severity for number in order), key=lambda severity: severity.rank),
         where=_places(joined.parts, order, writers) if before is None else before.where,
         nodes=_nodes(joined.parts, order, writers) if before is None else before.nodes,
-        since=iso(_since(joined.parts, order, writers, since)),
+        since=iso(_since(joined.parts, order, writers, since)) if before is None else before.since,
         summary=summary,
         confidence=first.confidence,
         root_cause=root_cause(cause.kind.name, first),

@@ -6,10 +6,14 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stethoscope.analysis.correlation import Correlation
+from stethoscope.analysis.layout import Layout
+from stethoscope.analysis.moment import Moment
 from stethoscope.analysis.rules import Engine
 from stethoscope.model.finding import Severity
 from stethoscope.model.frame import Link, LinkState
@@ -19,6 +23,7 @@ from stethoscope.paths import bundled
 from stethoscope.specs.load import loads
 from stethoscope.specs.root_cause import read_root_causes
 from stethoscope.specs.rule import read_rules
+from stethoscope.specs.rule_book import load_rules
 from tests.builders import MONO, WALL, catalogue, fleet
 
 if TYPE_CHECKING:
@@ -180,6 +185,18 @@ def test_neighbours_in_the_same_job_wait_for_the_dead_leaf() -> None:
     assert len(finding.where) == 12
 
 
+@pytest.mark.parametrize(("receiver", "said"), [(8, True), (3, False)])
+def test_the_port_that_all_send_to(receiver: int, said: bool) -> None:
+    """Seven ports of a leaf wait; the eighth does not, and receives most."""
+    waits: dict[tuple[str, str], Any] = {(f"gpu-{node:03}/ib/mlx5_3", "ib_port_xmit_wait"): 2e9 for node in range(1, 8)}
+    waits[f"gpu-{receiver:03}/ib/mlx5_3", "ib_port_rcv_data"] = 12_000_000_000
+    (finding,) = run(started(fleet(32)), lambda seconds: later(fleet(32, set=waits), seconds), (5, 10))
+    more = " · gpu-008/ib/mlx5_3 receives most, 384 Gb/s" if said else ""
+    assert (finding.cause, finding.summary) == (
+        "leaf/leaf-01-3", f"7 of 8 ports of leaf-01-3: waits to send{more}",
+    )  # fmt: skip
+
+
 def test_a_hot_rack_behind_a_dead_leaf_is_not_its_consequence() -> None:
     hot = {(f"gpu-{node:03}/gpu/0", "gpu_temp"): 90 for node in range(1, 9)}
     sick = fleet(32, set={**down(3, range(1, 9)), **hot})
@@ -248,6 +265,23 @@ def test_no_affected_place_is_lost(ports: set[int], lost: set[int], hot: set[int
     told = {place for finding in found for place in finding.where}
     assert told == {place for place, _ in sick} | set(links)
     assert len({finding.id for finding in found}) == len(found)
+
+
+def test_what_fell_because_the_job_stopped_is_no_finding() -> None:
+    shipped = {
+        rule.id: rule for rule in load_rules(catalogue(), read_root_causes(bundled("playbooks") / "root_causes.yaml"))
+    }
+    rules = (shipped["gpu_power_fell"], shipped["node_lost"])
+    job = Job("4242", nodes=("gpu-001", "gpu-002"))
+    snapshot = replace(fleet(4, gpus=2), jobs=(job,))
+    moment = Moment(snapshot, Layout(snapshot), catalogue())
+    fell, lost = np.ones(8, dtype=bool), np.array([True, False, False, False])
+    began = [np.full(8, WALL + 40.0), np.array([WALL, np.nan, np.nan, np.nan])]
+    began[0][2] = WALL + 900
+    seen = {"gpu_power_fell": fell, "node_lost": lost}
+    Correlation(rules).stopped(moment, seen, began)
+    assert seen["gpu_power_fell"].tolist() == [False, False, True, False, True, True, True, True]
+    assert seen["node_lost"] is lost
 
 
 # ---------------------------------------------------------------- what the monitor does not see
