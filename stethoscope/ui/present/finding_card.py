@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stethoscope.clock import duration, from_iso, hms, iso
 from stethoscope.text import clean
-from stethoscope.ui.present.curve import CELLS, curve_of, metric_of
-from stethoscope.ui.present.finding_words import sign, span_words, standing_words, sure_words, times_words
+from stethoscope.ui.present.curve import CELLS, curve_of
+from stethoscope.ui.present.finding_words import (
+    evidence_text,
+    sign,
+    span_words,
+    standing_words,
+    sure_words,
+    times_words,
+)
 from stethoscope.ui.present.lines import finding_place
-from stethoscope.ui.present.numbers import fact_text
 from stethoscope.ui.present.spans import Row, Span, Tone, cut, fit, plain, spread, width
 
 if TYPE_CHECKING:
@@ -128,10 +134,7 @@ def _evidence(entry: Entry, known: Known, glyphs: Glyphs, cells: int) -> Iterato
     finding, label, is_marked = entry.finding, "evidence", False
     many = len({fact.where for fact in finding.evidence}) > 1 or len(finding.where) > 1
     for fact in finding.evidence[:_MOST_FACTS]:
-        text = fact_text(fact, known.snapshot.catalogue)
-        metric = metric_of(known.snapshot, fact.fact)
-        if metric is None and fact.fact not in text:
-            text = f"{fact.fact} {text}"
+        text = evidence_text(fact, known.snapshot.catalogue)
         about = [fact.where] if many and fact.where else []
         age = _age(fact, known.wall)
         about += [f"{age} old"] if age else []

@@ -10,9 +10,8 @@ from stethoscope.model.finding import Severity
 from stethoscope.model.ids import node_of
 from stethoscope.model.night import Entry, Standing
 from stethoscope.ui.present.curve import curve_of
-from stethoscope.ui.present.finding_words import cause_words, standing_words, times_words
+from stethoscope.ui.present.finding_words import cause_words, evidence_text, standing_words, times_words
 from stethoscope.ui.present.lines import finding_place, since_text
-from stethoscope.ui.present.numbers import fact_text
 from stethoscope.ui.present.spans import Glyphs, Row, Span, Tone, level_tone
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ def evidence_rows(
     said: set[str] = set()
     many = len({fact.where for fact in finding.evidence}) > 1
     for fact in finding.evidence:
-        text = fact_text(fact, catalogue)
+        text = evidence_text(fact, catalogue)
         text += f" {glyphs.dot} {fact.where}" if many and fact.where else ""
         if snapshot is not None:
             curve = curve_of(snapshot, history, fact.fact, fact.where, since, glyphs)

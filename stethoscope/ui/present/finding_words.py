@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 from stethoscope.clock import duration, hms
 from stethoscope.model.night import Standing
 from stethoscope.ui.present.assess import SEVERITY_LEVELS
+from stethoscope.ui.present.numbers import fact_text
 from stethoscope.ui.present.spans import Tone, level_tone
 
 if TYPE_CHECKING:
-    from stethoscope.model.finding import Finding
+    from collections.abc import Mapping
+
+    from stethoscope.model.finding import Fact, Finding
+    from stethoscope.model.metric import Metric
     from stethoscope.model.night import Entry
     from stethoscope.ui.present.spans import Glyphs
 
@@ -64,6 +68,19 @@ def times_words(times: int) -> str:
 def span_words(seconds: float) -> str:
     """Return a length of time: `41 s`, `5 m`."""
     return f"{max(0.0, seconds):.0f} s" if seconds < 99.5 else duration(seconds)
+
+
+def evidence_text(fact: Fact, catalogue: Mapping[str, Metric]) -> str:
+    """Return a piece of evidence in words, also one that is about no metric: `affected together: 12 of 12 ports`."""
+    if fact.fact.partition(" ")[0] in catalogue or fact.value is None:
+        return fact_text(fact, catalogue)
+    said = f"{fact.value:g}" if isinstance(fact.value, float) else f"{fact.value}"
+    if fact.fact in ("xid", "kernel_log"):
+        # The line speaks for itself.
+        return said
+    text = f"{fact.fact.replace('_', ' ')}: {said}"
+    lead = "" if fact.expected.startswith(("elsewhere ", "peers ", "others ")) else "expected "
+    return f"{text}, {lead}{fact.expected}" if fact.expected else text
 
 
 def sign(finding: Finding, glyphs: Glyphs, *, quiet: bool) -> tuple[str, Tone]:

@@ -187,7 +187,7 @@ def fact_text(fact: Fact, catalogue: Mapping[str, Metric]) -> str:
         text += f" {span}" if span.startswith("since") else f" {_SPANS.get(match['how'], 'over ')}{span}"
     if not fact.expected or fact.expected == "a value":
         return text
-    return f"{text}, {'' if fact.expected.startswith('peers ') else 'expected '}{fact.expected}"
+    return f"{text}, {'' if fact.expected.startswith(('peers ', 'was ')) else 'expected '}{fact.expected}"
 
 
 def _without_unit(said: str, title: str) -> str:

@@ -135,8 +135,13 @@ class FindingActions:
             self._owner.choose("node", choices, then)
 
     def action_open_node(self) -> None:
-        """Open the node that it is on."""
-        self._with_node(self._owner.open_node)
+        """Open the node that it is on, or the job."""
+        entry = self.entry()
+        kind, _, job = entry.finding.where[0].partition("/") if entry is not None else ("", "", "")
+        if kind == "job":
+            self._owner.open_jobs(job.partition("/")[0])
+        else:
+            self._with_node(self._owner.open_node)
 
     def action_open_logs(self) -> None:
         """Read the kernel log of its node from shortly before it began."""
