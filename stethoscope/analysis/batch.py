@@ -1,4 +1,4 @@
-"""Lines of many nodes that are folded at once: where each of their cells goes, as arrays.
+"""Lines of many nodes that are folded at once: which cells they give for each column, and for which rows.
 
 What numpy takes for a call does not depend on how many cells it is about, and one line has few of them.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -42,6 +41,15 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     """Called when the line changed something."""
 
 
+class Said(msgspec.Struct, gc=False):
+    """What the lines of a batch give for one column."""
+
+    lines: list[int] = []
+    """Number of each line that names the column."""
+    cells: list[Cell] = []
+    """The cells of these lines, one line after the other."""
+
+
 @dataclass(frozen=True)
 class Batch:
     """Lines of one kind about different blocks of one table, in the order in which they came."""
@@ -53,20 +61,26 @@ class Batch:
     """Position of the first row of each line, and ..."""
     counts: Ints = field(init=False)
     """... how many rows there are."""
+    said: dict[int, Said] = field(init=False)
+    """By column: what the lines give for it."""
+    _positions: dict[tuple[int, ...], Ints] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         counts = np.array([line.count for line in self.lines])
         starts = counts.cumsum() - counts
         firsts = np.array([line.first for line in self.lines])
+        said: dict[int, Said] = {}
+        for number, line in enumerate(self.lines):
+            for column, cells in zip(line.columns, line.lists, strict=True):
+                one = said.get(column)
+                if one is None:
+                    one = said[column] = Said([], [])
+                one.lines.append(number)
+                one.cells += cells
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "starts", starts)
         object.__setattr__(self, "rows", np.arange(counts.sum()) + (firsts - starts).repeat(counts))
-
-    @cached_property
-    def at(self) -> slice | Ints:
-        """Return `rows` as the fastest index."""
-        first, count = self.lines[0].first, self.lines[0].count
-        return slice(first, first + count) if len(self.lines) == 1 else self.rows
+        object.__setattr__(self, "said", said)
 
     @cached_property
     def monos(self) -> npt.NDArray[np.float64]:
@@ -84,44 +98,41 @@ class Batch:
         return np.arange(len(self.lines)).repeat(self.counts)
 
     @cached_property
-    def columns(self) -> Ints:
-        """Return the column of each list."""
-        return np.fromiter(chain.from_iterable([line.columns for line in self.lines]), np.intp)
-
-    @cached_property
-    def line_of(self) -> Ints:
-        """Return the number of the line of each list."""
-        return np.arange(len(self.lines)).repeat([len(line.lists) for line in self.lines])
-
-    @cached_property
-    def lists(self) -> list[Sequence[Cell]]:
-        """Return all lists, line by line."""
-        return [*chain.from_iterable([line.lists for line in self.lines])]
-
-    @cached_property
-    def _listed(self) -> tuple[Ints, Ints, Ints | None]:
-        """Return where the list positions of each line begin, how many there are, and the position of the row that each
-        is for, None when these are all in their order."""
+    def _listed(self) -> tuple[Ints, Ints]:
+        """Return the position that each cell of a list is for, of the lists of all lines, and the number of the
+        line."""
         if all(line.order is None for line in self.lines):
-            return self.starts, self.counts, None
+            return np.arange(self.rows.size), self.line_at
         named = [
             np.arange(line.count) + start if line.order is None else np.array(line.order, np.intp) + start
             for line, start in zip(self.lines, self.starts.tolist(), strict=True)
         ]
-        counts = np.array([positions.size for positions in named])
-        return counts.cumsum() - counts, counts, np.concatenate(named)
+        return np.concatenate(named), np.arange(len(named)).repeat([one.size for one in named])
 
-    def spread(self, line_of: Ints, columns: Ints) -> tuple[Ints, Ints]:
-        """Return the column, and the position of the row, of each cell of lists of these lines for these columns."""
-        starts, counts, listed = self._listed
-        lengths = counts[line_of]
-        begins = lengths.cumsum() - lengths
-        places = np.arange(lengths.sum()) + (starts[line_of] - begins).repeat(lengths)
-        return columns.repeat(lengths), places if listed is None else listed[places]
+    def positions(self, lines: Sequence[int]) -> Ints:
+        """Return the position of each cell that lists of these lines have."""
+        places, line_of = self._listed
+        if len(lines) == len(self.lines):
+            return places
+        key = tuple(lines)
+        if key not in self._positions:
+            wanted = np.zeros(len(self.lines), np.bool_)
+            wanted[list(key)] = True
+            self._positions[key] = places[wanted[line_of]]
+        return self._positions[key]
+
+    def silent(self, column: int) -> Ints:
+        """Return the rows that the lists of those lines would be for that do not name a column."""
+        one = self.said.get(column)
+        named = frozenset(one.lines) if one is not None else frozenset[int]()
+        if len(named) == len(self.lines):
+            return self.rows[:0]
+        return self.rows[self.positions([number for number in range(len(self.lines)) if number not in named])]
 
     def any_of(self, flags: Flags) -> Flags:
-        """Tell for each line whether one of its positions has a flag set in a row of `flags`."""
-        found: Flags = np.logical_or.reduceat(np.logical_or.reduce(flags, axis=0), self.starts)
+        """Tell for each line whether one of its positions has its flag set."""
+        found = np.zeros(len(self.lines), np.bool_)
+        found[self.line_at[flags]] = True
         return found
 
     def tell(self, changed: Flags) -> None:

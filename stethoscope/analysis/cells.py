@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from stethoscope.model.fleet import Codes, Totals
+    from stethoscope.model.fleet import Codes, Floats, Totals
     from stethoscope.model.wire import Cell
 
 UNCHANGED = 255
@@ -29,24 +29,19 @@ def rows_of(first: int, count: int, order: Sequence[int] | None) -> npt.NDArray[
     return np.arange(first, first + count) if order is None else np.array(order, np.intp) + first
 
 
-def grid_of(
-    columns: Sequence[int] | npt.NDArray[np.intp], rows: npt.NDArray[np.intp]
-) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Return the index of the cells where `columns` and `rows` cross."""
-    return np.array(columns, np.intp)[:, None], rows[None, :]
-
-
-def numbers_of(flat: Sequence[Cell], dtype: np.dtype[Any], *, full: bool) -> tuple[npt.NDArray[Any], Codes]:
+def numbers_of(flat: Sequence[Cell], *, full: bool) -> tuple[Floats, Codes]:
     """Return each cell as a number, NaN where it is none, and the reason of each; null is an error in a full line and
     "unchanged" in a delta."""
     null = _ERROR if full else UNCHANGED
     if str in set(map(type, flat)):
-        numbers = np.array([None if cell.__class__ is str else cell for cell in flat], dtype)
+        numbers = np.array([None if cell.__class__ is str else cell for cell in flat], np.float64)
         codes = np.array([_CODES.get(cell, _ERROR) if cell.__class__ is str else 0 for cell in flat], np.uint8)
     else:
-        numbers, codes = np.array(flat, dtype), np.zeros(len(flat), np.uint8)
+        numbers, codes = np.array(flat, np.float64), np.zeros(len(flat), np.uint8)
     # null becomes NaN, which no number is.
-    codes[np.isnan(numbers) & (codes == 0)] = null
+    missing = np.isnan(numbers)
+    if missing.any():
+        codes[missing & (codes == 0)] = null
     return numbers, codes
 
 

@@ -7,17 +7,16 @@ are then folded at once: no block has two of one group among them, and so they d
 
 from __future__ import annotations
 
-from itertools import chain, compress
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from stethoscope.analysis.arrays import NEVER, Arrays
+from stethoscope.analysis.arrays import AS_READ, NEVER, Arrays
 from stethoscope.analysis.batch import Batch, Line
-from stethoscope.analysis.cells import UNCHANGED, grid_of, numbers_of
+from stethoscope.analysis.cells import UNCHANGED, numbers_of, totals_of
 from stethoscope.analysis.derive import derive
 from stethoscope.analysis.groups import Group
-from stethoscope.analysis.tally import count
+from stethoscope.analysis.tally import Read, count
 from stethoscope.model.metric import Kind, Reason
 
 if TYPE_CHECKING:
@@ -25,13 +24,15 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from stethoscope.model.fleet import Table
+    from stethoscope.model.fleet import Codes, Table
     from stethoscope.model.metric import Metric, Scope
     from stethoscope.model.wire import Cell
 
-_MOST_WAITING, _MOST_OF_PARTS = 256, 1024
+_MOST_WAITING, _MOST_OF_PARTS = 768, 4096
 """Rows of nodes, GPUs and ports, and of other devices, that lines may wait about until they are folded: keys must not
 wait for that longer than some milliseconds."""
+_MOST_MARKS = 256
+"""So many blocks may wait for it to be said that they cannot be reached."""
 _UNSUPPORTED = int(Reason.UNSUPPORTED)
 
 
@@ -54,10 +55,13 @@ class Columns(Arrays):
         """Lines that were not folded yet, by group and block, and ..."""
         self._rows_waiting = 0
         """... how many rows they are about."""
+        self._marking: dict[int, tuple[int, Reason]] = {}
+        """By first row: blocks that get a reason behind what waits, and how many rows they have."""
         self.defects: list[Exception] = []
         """What kept lines from being folded."""
         carried = self._groups[""].counters.stop
-        super().__init__(scope, names, tuple(metric.id for metric in counters), carried, blocks)
+        counted = [group for group, known in self._groups.items() if known.counters.stop]
+        super().__init__(scope, names, tuple(metric.id for metric in counters), carried, counted, blocks)
         self._from_probe = [index[m.id] for m in metrics if m.tier != "console"]
         self._in_parts = [index[m.id] for m in metrics if m.group]
         self.add(rows)
@@ -76,8 +80,7 @@ class Columns(Arrays):
         """Copy a block of `count` rows to a new one of `room` rows; return where it is. The old rows become absent."""
         self.settle()
         target = self.add(room)
-        for array in self.arrays():
-            array[..., target : target + count] = array[..., first : first + count]
+        self.copy_rows(first, count, target)
         self.clear(range(first, first + count), Reason.ABSENT)
         self.clear(range(target + count, target + room), Reason.ABSENT)
         return target
@@ -89,45 +92,39 @@ class Columns(Arrays):
     def mark(self, rows: Sequence[int] | slice, reason: Reason) -> None:
         """Say why the probe gives no value for `rows`, a whole block when they are a slice; what was counted so far is
         kept for when it does again."""
-        at = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else np.array(rows, np.intp)
-        if not at.size:
-            return
         if isinstance(rows, slice):
-            self._settle_of(rows.start)
-        else:
+            # Hundreds of nodes may be lost at once: what is said of them is said together.
+            if rows.stop > rows.start:
+                if rows.start in self._marking or len(self._marking) >= _MOST_MARKS:
+                    self.settle()
+                self._marking[rows.start] = (rows.stop - rows.start, reason)
+                self.marks += 1
+        elif rows:
             self.settle()
-        cells = grid_of(self._from_probe, at)
-        if self.is_lean and (self.reasons[cells] == reason).all() and (self.total_reasons[:, at] == reason).all():
-            return
-        self.own("values", "reasons", "total_reasons")
-        self.values[cells] = np.nan
-        self.reasons[cells] = reason
-        self.total_reasons[:, at] = reason
-        self.dirty = True
-        self.marks += 1
+            self.marks += self._mark(np.array(rows, np.intp), reason)
+
+    def _mark(self, rows: npt.NDArray[np.intp], reason: Reason) -> bool:
+        is_new = False
+        for column in self._from_probe:
+            is_new |= self.reasons.put(column, rows, int(reason))
+            is_new |= self.values.put(column, rows, np.nan)
+        for column in range(len(self.counters)):
+            is_new |= self.total_reasons.put(column, rows, int(reason))
+        self.dirty |= is_new
+        return is_new
 
     def await_parts(self, rows: slice) -> None:
         """Say that what comes in parts is on its way again where the rows of a block could not be reached."""
         self._settle_of(rows.start)
-        self.own("reasons", "total_reasons")
-        for columns, reasons in (
-            (self._in_parts, self.reasons),
-            ([*range(self.carry.shape[0], len(self.counters))], self.total_reasons),
+        for sheet, columns in (
+            (self.reasons, self._in_parts),
+            (self.total_reasons, range(len(self.carry.columns), len(self.counters))),
         ):
-            if columns:
-                cells = grid_of(columns, np.arange(rows.start, rows.stop))
-                reasons[cells] = np.where(reasons[cells] == Reason.UNREACHABLE, Reason.WAITING, reasons[cells])
+            for column in columns:
+                reasons = sheet.columns[column][rows]
+                sheet.put(column, rows, np.where(reasons == Reason.UNREACHABLE, Reason.WAITING, reasons))
         self.dirty = True
         self.marks += 1
-
-    def began(self, first: int, count: int, wall: float) -> None:
-        """Note when the first reading of rows came, where none came before."""
-        rows = slice(first, first + count)
-        new = np.isnan(self.first_at[rows])
-        if new.any():
-            self.own("first_at")
-            self.first_at[rows][new] = wall
-            self.dirty = True
 
     def restart(self, first: int, count: int, *, keep_totals: bool) -> None:
         """Let the next reading give no rate; without `keep_totals` it does not even tell what was counted since."""
@@ -135,10 +132,13 @@ class Columns(Arrays):
             return
         self._settle_of(first)
         self.marks += 1
-        block = self.since[:, first : first + count]
-        block[block > NEVER] = np.nan
-        if not keep_totals:
-            block[...] = NEVER
+        rows = slice(first, first + count)
+        for array in self.read_at.values():
+            array[rows] = np.where(array[rows] > NEVER, np.nan, array[rows]) if keep_totals else NEVER
+        for column, own in enumerate(self.since.columns):
+            known = own[rows]
+            kept = np.where((known > NEVER) & (known != AS_READ), np.nan, known) if keep_totals else AS_READ
+            self.since.put(column, rows, kept)
 
     def put(
         self,
@@ -175,7 +175,8 @@ class Columns(Arrays):
             columns, lists = [], []
         if count and (lists or full or (complete and of.counters.stop)):
             waiting = self._waiting.setdefault(group, {})
-            if first in waiting or self._rows_waiting + count > (_MOST_OF_PARTS if self.is_lean else _MOST_WAITING):
+            most = _MOST_OF_PARTS if self.is_lean else _MOST_WAITING
+            if first in waiting or first in self._marking or self._rows_waiting + count > most:
                 self.settle()
             waiting[first] = Line(first, count, order, columns, lists, mono, full, complete, changed)
             self._rows_waiting += count
@@ -183,20 +184,24 @@ class Columns(Arrays):
 
     def settle(self) -> None:
         """Let every line that was put have its effect; of a line that cannot, the error is kept in `defects`."""
-        if not self._rows_waiting:
-            return
-        self._rows_waiting = 0
-        for group, waiting in self._waiting.items():
-            lines = [*waiting.values()]
-            waiting.clear()
-            for full in (True, False):
-                alike = [line for line in lines if line.full is full]
-                if alike:
-                    self._try(self._groups[group], alike, full=full)
+        if self._rows_waiting:
+            self._rows_waiting = 0
+            for group, waiting in self._waiting.items():
+                lines = [*waiting.values()]
+                waiting.clear()
+                for full in (True, False):
+                    alike = [line for line in lines if line.full is full]
+                    if alike:
+                        self._try(self._groups[group], alike, full=full)
+        if self._marking:
+            marking, self._marking = self._marking, {}
+            for reason in {reason for _, reason in marking.values()}:
+                blocks = [(first, count) for first, (count, why) in marking.items() if why is reason]
+                self._mark(np.concatenate([np.arange(first, first + count) for first, count in blocks]), reason)
 
     def _settle_of(self, first: int) -> None:
         """Let the lines about one block have their effect: where many nodes come or go, those of others may wait."""
-        if any(first in waiting for waiting in self._waiting.values()):
+        if first in self._marking or any(first in waiting for waiting in self._waiting.values()):
             self.settle()
 
     def _try(self, of: Group, lines: Sequence[Line], *, full: bool) -> None:
@@ -211,60 +216,57 @@ class Columns(Arrays):
                 self._try(of, [line], full=full)
 
     def _fold(self, of: Group, batch: Batch, *, full: bool) -> None:
-        # What may fail for what a line says comes before anything that counts: a batch that failed begins anew.
-        named = np.array([bool(line.lists) for line in batch.lines])
-        is_new = self._put_gauges(of, batch, full=full) if named.any() else False
+        # What may fail for what a line says comes before anything that changes: a batch that failed begins anew.
+        counts: dict[int, Read] = {}
+        gauges: list[tuple[int, npt.NDArray[np.intp], npt.NDArray[Any], Codes]] = []
+        for column, one in batch.said.items():
+            places = batch.positions(one.lines)
+            if column < of.counters.stop:
+                counts[column] = Read(one.lines, places, *totals_of(one.cells, full=full))
+            else:
+                gauges.append((column, batch.rows[places], *numbers_of(one.cells, full=full)))
+        is_new = False
+        for column, rows, numbers, given in gauges:
+            is_new |= self._put_gauge(column, rows, numbers, given, full=full)
         if full:
-            is_new |= self._lack(of, batch)
-        changed = count(self, of, batch, full=full) if of.counters.stop else np.zeros(len(batch.lines), np.bool_)
+            for column in of.all_columns:
+                is_new |= self._have_not(column, batch.silent(column))
+        changed = (
+            count(self, of, batch, counts, full=full) if of.counters.stop else np.zeros(len(batch.lines), np.bool_)
+        )
         if not of.name:
-            changed |= named | full
+            changed |= np.array([full or bool(line.lists) for line in batch.lines])
         self.dirty |= is_new or bool(changed.any())
         if of.name:
             derive(self, batch.rows if full else batch.rows[changed.repeat(batch.counts)])
         batch.tell(changed)
 
-    def _put_gauges(self, of: Group, batch: Batch, *, full: bool) -> bool:
-        is_gauge = batch.columns >= of.counters.stop
-        flat = [*chain.from_iterable(compress(batch.lists, is_gauge.tolist()))]
-        if not flat:
-            return False
-        numbers, given = numbers_of(flat, self.values.dtype, full=full)
-        columns, positions = batch.spread(batch.line_of[is_gauge], batch.columns[is_gauge])
-        cells = self.cells(columns, batch.rows[positions])
+    def _put_gauge(
+        self, column: int, rows: npt.NDArray[np.intp], numbers: npt.NDArray[Any], given: Codes, *, full: bool
+    ) -> bool:
         if not full and given.any():
             is_said = given != UNCHANGED
-            numbers, given, cells = numbers[is_said], given[is_said], cells[is_said]
-        if self.is_lean:
-            is_same = (given > 0) | (self.values.reshape(-1)[cells] == numbers)
-            if (is_same & (self.reasons.reshape(-1)[cells] == given)).all():
-                return False
-        self.own("values", "reasons")
-        self.values.reshape(-1)[cells] = numbers
-        self.reasons.reshape(-1)[cells] = given
-        return True
-
-    def _lack(self, of: Group, batch: Batch) -> bool:
-        """Take that full lines name every value of their group which the node can give. Tell whether that is new."""
-        silent = np.ones((len(batch.lines), len(self.metrics)), np.bool_)
-        silent[batch.line_of, batch.columns] = False
-        line_of, at = silent[:, of.all_columns].nonzero()
-        columns, positions = batch.spread(line_of, of.all_columns[at])
-        return self._have_not(columns, batch.rows[positions])
+            rows, numbers, given = rows[is_said], numbers[is_said], given[is_said]
+        if not rows.size:
+            return False
+        is_new = self.values.put(column, rows, numbers)
+        return self.reasons.put(column, rows, given) or is_new
 
     def lack(self, rows: npt.NDArray[np.intp], group: str) -> None:
         """Take that the last line names no value of its group for any of `rows`."""
+        self.settle()
         self.marks += 1
-        columns = self._groups[group].all_columns
-        self.dirty |= self._have_not(columns.repeat(rows.size), np.tile(rows, columns.size))
+        for column in self._groups[group].all_columns:
+            self.dirty |= self._have_not(column, rows)
 
-    def _have_not(self, columns: npt.NDArray[np.intp], rows: npt.NDArray[np.intp]) -> bool:
-        cells = self.cells(columns, rows)
-        is_new = self.reasons.reshape(-1)[cells] != _UNSUPPORTED
-        if not is_new.any():
+    def _have_not(self, column: int, rows: npt.NDArray[np.intp]) -> bool:
+        if not rows.size:
             return False
-        self.own("values", "reasons", "total_reasons")
-        self.values.reshape(-1)[cells[is_new]] = np.nan
-        self.reasons.reshape(-1)[cells[is_new]] = _UNSUPPORTED
-        self.total_reasons.reshape(-1)[cells[is_new & (columns < len(self.counters))]] = _UNSUPPORTED
+        rows = rows[self.reasons.columns[column][rows] != _UNSUPPORTED]
+        if not rows.size:
+            return False
+        self.values.put(column, rows, np.nan)
+        self.reasons.put(column, rows, _UNSUPPORTED)
+        if column < len(self.counters):
+            self.total_reasons.put(column, rows, _UNSUPPORTED)
         return True

@@ -52,6 +52,10 @@ class CounterRules:
             np.array(pins, dtype=np.uint64).reshape(len(metrics), width, 1),
         )
 
+    def one(self, counter: int) -> CounterRules:
+        """Return the rules of one counter alone."""
+        return CounterRules(self.modulus[counter : counter + 1], self.pins[counter : counter + 1])
+
 
 class Step(NamedTuple):
     """What one reading says, each of shape (counters, rows)."""

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stethoscope.analysis.cells import grid_of
 from stethoscope.model.metric import Reason, Scope
 
 if TYPE_CHECKING:
@@ -44,19 +43,19 @@ def derive(columns: Arrays, rows: npt.NDArray[np.intp]) -> None:
 
 
 def _rates(columns: Arrays, metrics: tuple[str, ...], rows: npt.NDArray[np.intp]) -> Floats:
-    return np.asarray(columns.values[grid_of([columns.index[metric] for metric in metrics], rows)], np.float64)
+    return np.array([columns.values.columns[columns.index[metric]][rows] for metric in metrics], np.float64)
 
 
 def _reasons(columns: Arrays, metrics: tuple[str, ...], rows: npt.NDArray[np.intp]) -> Codes:
     """Return the first reason for which one of `metrics` has no rate."""
-    own = columns.reasons[grid_of([columns.index[metric] for metric in metrics], rows)]
+    own = np.array([columns.reasons.columns[columns.index[metric]][rows] for metric in metrics])
     which = (own != _PRESENT).argmax(axis=0)
     found: Codes = own[which, np.arange(rows.size)]
     return found
 
 
 def _put(columns: Arrays, metric: str, rows: npt.NDArray[np.intp], values: Floats, reasons: Codes) -> None:
-    columns.own("values", "reasons")
-    columns.values[columns.index[metric], rows] = np.where(reasons == _PRESENT, values, np.nan)
-    columns.reasons[columns.index[metric], rows] = reasons
+    column = columns.index[metric]
+    columns.values.put(column, rows, np.where(reasons == _PRESENT, values, np.nan))
+    columns.reasons.put(column, rows, reasons)
     columns.dirty = True

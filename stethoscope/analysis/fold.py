@@ -270,7 +270,7 @@ class FleetState:
         if first < 0:
             # Mounts come and go: with some room a block stays where rules remember it.
             room = -(-count // _DEVICE_ROOM) * _DEVICE_ROOM if scope in DEVICE_SCOPES else count
-            first = columns.add(room)
+            first, new = columns.add(room), frozenset()
         elif count > room:
             room = -(-count // _ROOM) * _ROOM
             first = columns.move(first, old, room)
@@ -312,32 +312,30 @@ class FleetState:
         reason = Reason.UNREACHABLE if node.cut_off else kernel_log_reason(node.notes)
         if self._machine_checks is not None and node.seen_full:
             columns = self.tables[Scope.NODE]
-            columns.own("values", "reasons")
             count = max(node.machine_checks.values())
-            columns.reasons[self._machine_checks, node.index] = reason
-            columns.values[self._machine_checks, node.index] = count if reason is Reason.PRESENT else np.nan
-            columns.dirty = True
+            row = slice(node.index, node.index + 1)
+            columns.dirty |= columns.reasons.put(self._machine_checks, row, int(reason))
+            counted = count if reason is Reason.PRESENT else np.nan
+            columns.dirty |= columns.values.put(self._machine_checks, row, counted)
         if self._xids is None or node.gpu_first < 0:
             return
         columns = self.tables[Scope.GPU]
         rows = slice(node.gpu_first, node.gpu_first + len(node.gpus))
         counts = [node.xids.get(slot_of(gpu.pci), 0) if gpu.pci else 0 for gpu in node.gpus]
-        columns.own("values", "reasons")
-        columns.reasons[self._xids, rows] = reason
-        columns.values[self._xids, rows] = counts if reason is Reason.PRESENT else np.nan
-        columns.dirty = True
+        columns.dirty |= columns.reasons.put(self._xids, rows, int(reason))
+        xids = np.array(counts, np.float64) if reason is Reason.PRESENT else np.nan
+        columns.dirty |= columns.values.put(self._xids, rows, xids)
 
     def _fill_console_columns(self, mono: float) -> None:
         columns = self.tables[Scope.NODE]
-        columns.own("values", "reasons")
-        heard = ~np.isnan(self._frame_mono)
+        heard, rows = ~np.isnan(self._frame_mono), slice(0, len(self.nodes))
         if self._age is not None:
-            columns.values[self._age] = np.maximum(mono - self._frame_mono, 0.0)
-            columns.reasons[self._age] = np.where(heard, Reason.PRESENT, Reason.WAITING)
+            columns.values.put(self._age, rows, np.maximum(mono - self._frame_mono, 0.0))
+            columns.reasons.put(self._age, rows, np.where(heard, Reason.PRESENT, Reason.WAITING))
         if self._reachable is not None:
             waiting = self._pending & ~heard
-            columns.values[self._reachable] = np.where(waiting, np.nan, self._live)
-            columns.reasons[self._reachable] = np.where(waiting, Reason.WAITING, Reason.PRESENT)
+            columns.values.put(self._reachable, rows, np.where(waiting, np.nan, self._live))
+            columns.reasons.put(self._reachable, rows, np.where(waiting, Reason.WAITING, Reason.PRESENT))
         columns.dirty = True
 
 

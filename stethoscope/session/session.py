@@ -55,6 +55,8 @@ EVALUATE_S, EVALUATE_MANY_S = 1.0, 2.0
 MANY_NODES = 1024
 SEEN_S = 0.5
 """What was made so lately for the screen of such a fleet will do for the rules: they look at the same."""
+MOST_FRAMES = 48
+"""So many lines of such a fleet are read in a row, which takes some milliseconds: keys do not wait longer."""
 THREADS = 32
 """Threads for name look-ups and connection options, which block; the default of five per core makes nodes wait."""
 
@@ -133,6 +135,10 @@ class Session:
         self._links: dict[str, None] = {}
         self._subscribers: list[Callable[[Change], None]] = []
         self._changed = True
+        self._frames: list[Frame] = []
+        """Lines that were not read yet, and ..."""
+        self._most_frames = MOST_FRAMES if len(source.nodes) > MANY_NODES else 1
+        """... how many of them may wait, for no longer than TEND_S."""
         # A fleet over SSH may have one; a recording and this machine have none.
         self.scheduler: Scheduler | None = getattr(source, "scheduler", None)
         self._scheduler_read = False
@@ -150,18 +156,27 @@ class Session:
                 tap.on_frame(frame)
             except Exception as error:  # noqa: BLE001  what is not recorded can still be shown
                 self._defect(error)
-        try:
-            message = parse(frame.raw)
-            self._state.apply(frame, message)
-            if isinstance(message, Full) and not self.heard.is_set():
-                # The first picture with data does not wait until the next snapshot is due.
-                self._snapshot = None
-                self.heard.set()
-        except ParseError:
-            with suppress(KeyError):
-                self._state.count_bad(frame.node)
-        except Exception as error:  # noqa: BLE001  one line must not end the session, whatever is wrong with it or us
-            self._defect(error)
+        self._frames.append(frame)
+        if len(self._frames) >= self._most_frames or not self.heard.is_set():
+            self._read()
+
+    def _read(self) -> None:
+        """Read the lines that wait: many in a row take half the time of one now and then, whose code and data other
+        things have driven from the processor's caches."""
+        frames, self._frames = self._frames, []
+        for frame in frames:
+            try:
+                message = parse(frame.raw)
+                self._state.apply(frame, message)
+                if isinstance(message, Full) and not self.heard.is_set():
+                    # The first picture with data does not wait until the next snapshot is due.
+                    self._snapshot = None
+                    self.heard.set()
+            except ParseError:
+                with suppress(KeyError):
+                    self._state.count_bad(frame.node)
+            except Exception as error:  # noqa: BLE001  one line must not end the session, whatever is wrong with it
+                self._defect(error)
 
     def on_link(self, node: str, link: Link) -> None:
         """Take the state of the link to a node; never raises."""
@@ -172,6 +187,7 @@ class Session:
                 tap.on_link(node, link)
             except Exception as error:  # noqa: BLE001  as above
                 self._defect(error)
+        self._read()
         try:
             self._state.set_link(node, link)
         except Exception as error:  # noqa: BLE001  as above
@@ -213,6 +229,7 @@ class Session:
                     self._snapshot = replace(self._snapshot, night=self.night.entries)
                 return self._snapshot
         self._changed = False
+        self._read()
         snapshot = self._state.snapshot(self.clock.wall(), mono, latest=latest)
         for error in self._state.take_defects():
             self._defect(error)
@@ -351,6 +368,7 @@ class Session:
                 self._defect(error)
 
     def _ask_full(self) -> None:
+        self._read()
         for node in self._state.take_full_requests():
             try:
                 self.source.ask_full(node)

@@ -446,7 +446,7 @@ def test_a_snapshot_does_not_change_any_more_and_shares_what_did_not_change() ->
     fleet.send(wire.Delta, gpu={"gpu_temp": [70]})
     assert value(before, "n1/gpu/0", "gpu_temp") == 60
     with pytest.raises(ValueError, match="read-only"):
-        before.tables[Scope.GPU].values[0, 0] = 1
+        before.tables[Scope.GPU].values[0][0] = 1
 
 
 def test_what_somebody_still_holds_is_not_painted_over() -> None:

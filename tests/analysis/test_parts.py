@@ -332,12 +332,15 @@ def test_devices_have_rows_and_places() -> None:
     assert value(after, "n1/nvlink/0/1", "nvlink_crc_errors") is ONE_READING
 
 
-def test_what_a_link_counted_does_not_begin_anew_beyond_32_bits() -> None:
+def test_what_a_link_counted_goes_on_beyond_32_bits() -> None:
     fleet = started()
     for total in (0, 2**32 - 10, 2**33):
         after = fleet.devices("gpu", Scope.NVLINK, ["0/0"], nvlink_crc_errors=[total])
     assert value(after, "n1/nvlink/0/0", "nvlink_crc_errors") == pytest.approx((2**32 + 10) / 30)
-    assert counted(after, "n1/nvlink/0/0", "nvlink_crc_errors") == 2**32 - 1
+    assert counted(after, "n1/nvlink/0/0", "nvlink_crc_errors") == 2**33
+    for total in (2**32 - 1, 3, 2**32 - 5):
+        after = fleet.devices("gpu", Scope.NVLINK, ["0/0"], nvlink_crc_errors=[total])
+    assert counted(after, "n1/nvlink/0/0", "nvlink_crc_errors") == 2**33 + 2**32 - 1 + 2**32 - 5
 
 
 def test_a_device_that_goes_is_lost_and_comes_back_to_its_row() -> None:
@@ -604,7 +607,7 @@ def test_frames_never_change_what_came_in_parts(said: list[tuple[str, int, float
     for scope, columns in grouped.items():
         np.testing.assert_array_equal(after.tables[scope].values[columns], before.tables[scope].values[columns])
         np.testing.assert_array_equal(after.tables[scope].reasons[columns], before.tables[scope].reasons[columns])
-    since = fleet.state.tables[Scope.NODE].since[fleet.state.tables[Scope.NODE].counter_index["oom_kills"], 0]
-    assert since == before.nodes[0].parts["host"].mono
+    columns = fleet.state.tables[Scope.NODE]
+    assert columns.since_of(columns.counter_index["oom_kills"], [0], "host") == before.nodes[0].parts["host"].mono
     fleet.part("host", node={"oom_kills": 30, "swap_used": 3})
     assert value(fleet.look(), "n1", "oom_kills") == 0

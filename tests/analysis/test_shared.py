@@ -120,10 +120,18 @@ def test_totals_of_links_are_exact_beyond_32_bits() -> None:
 
 def test_what_did_not_change_is_there_once() -> None:
     fleet = started()
-    before = fleet.devices("net", Scope.NET, ["eth0"], net_rx_bytes=[100]).tables[Scope.NET]
-    after = fleet.devices("net", Scope.NET, ["eth0"], net_rx_bytes=[160]).tables[Scope.NET]
-    shares = {name: np.shares_memory(getattr(before, name), getattr(after, name)) for name in ARRAYS}
-    assert shares == {
-        "values": False, "reasons": False, "totals": False, "total_reasons": True, "since_first": False,
-        "first_at": True,
-    }  # fmt: skip
+    before = fleet.devices("disks", Scope.DISK, ["sda"], disk_reads=[100], disk_writes=[7]).tables[Scope.DISK]
+    after = fleet.devices("disks", Scope.DISK, ["sda"], disk_reads=[160], disk_writes=[7]).tables[Scope.DISK]
+    reads, writes, time = (before.index[name] for name in ("disk_reads", "disk_writes", "disk_read_time"))
+    shares = [
+        np.shares_memory(getattr(before, name)[column], getattr(after, name)[column])
+        for name, column in (
+            ("values", reads),
+            ("totals", reads),
+            ("total_reasons", reads),
+            ("totals", writes),
+            ("values", time),
+        )
+    ]
+    assert shares == [False, False, True, True, True]
+    assert np.shares_memory(before.first_at, after.first_at)
