@@ -42,6 +42,7 @@ def help_rows(glyphs: Glyphs, cells: int, *, replay: bool = False, here: str = "
         ("node", "on a node"),
         ("findings", "in the night's list"),
         ("finding", "on a finding"),
+        ("job", "on jobs"),
         ("drift", "in the drift table"),
         ("heat", "in the heat over time"),
         ("preview", "before a probe is run"),
