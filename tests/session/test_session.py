@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +14,7 @@ from stethoscope.model import wire
 from stethoscope.model.finding import Finding, Severity
 from stethoscope.model.frame import Frame, Link, LinkState
 from stethoscope.model.metric import Scope
+from stethoscope.model.night import Standing
 from stethoscope.session.mark import MarkFile
 from stethoscope.session.session import (
     AGE_S,
@@ -194,6 +195,35 @@ def test_rules_look_once_a_second_and_new_findings_are_pushed_once(clock: FixedC
     assert judge.looks == 2
     assert [[found.id for found in change.findings] for change in pushed] == [["f1"], ["f2"]]
     assert [found.id for found in session.snapshot().findings] == ["f1", "f2"]
+
+
+def test_what_somebody_has_seen_is_loud_again_only_when_it_is_worse(clock: FixedClock) -> None:
+    judge = Judge(finding("f1"))
+    session = Session(Played(), catalogue(), clock, judge)
+    pushed: list[Change] = []
+    session.subscribe(pushed.append)
+
+    def loud() -> list[str]:
+        clock.advance(2)
+        session.tend()
+        told = [found.id for change in pushed for found in change.loud]
+        pushed.clear()
+        return told
+
+    assert loud() == ["f1"]
+    session.night.acknowledge("f1", clock.wall())
+    assert loud() == []
+    assert session.snapshot().night["f1"].standing(clock.wall()) is Standing.ACKNOWLEDGED
+    judge.findings = ()
+    loud()
+    judge.findings = (finding("f1"),)
+    assert loud() == []
+    judge.findings = (replace(finding("f1"), severity=Severity.P0),)
+    assert loud() == ["f1"]
+    session.night.snooze("f1", clock.wall(), clock.wall() + 5)
+    assert loud() == []
+    clock.advance(10)
+    assert loud() == ["f1"]
 
 
 def test_broken_rules_keep_the_findings(clock: FixedClock) -> None:

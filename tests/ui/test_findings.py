@@ -372,6 +372,19 @@ async def test_a_node_leads_to_the_card_of_its_finding() -> None:
         assert rows[2].split() == ["Active", "1"]
 
 
+async def test_hostile_findings_leave_the_screen_whole() -> None:
+    async with app_on(hostile()).run_test(size=(80, 24)) as pilot:
+        app = await ready(pilot)
+        for keys in (("F",), ("j", "a"), ("enter",), ("y",)):
+            await pilot.press(*keys)
+            await pilot.pause(0.1)
+            app.pull()
+            await pilot.pause()
+            rows = [strip.text for strip in app.screen._compositor.render_strips()]
+            assert all(row.isprintable() for row in rows)
+            assert len(rows) == 24
+
+
 @pytest.mark.parametrize(
     ("size", "keys"),
     [

@@ -13,7 +13,7 @@ from stethoscope.ui.present.numbers import value_text
 
 if TYPE_CHECKING:
     from stethoscope.analysis.history import History
-    from stethoscope.model.fleet import FleetSnapshot
+    from stethoscope.model.fleet import FleetSnapshot, Floats
     from stethoscope.model.metric import Metric
     from stethoscope.ui.present.spans import Glyphs
 
@@ -44,9 +44,6 @@ def metric_of(snapshot: FleetSnapshot, fact: str) -> Metric | None:
 
 def row_at(snapshot: FleetSnapshot, place: str, scope: Scope) -> int | None:
     """Return the row of a place, or of the node that it is on, in the table of `scope`; None when it has none there."""
-    if scope is Scope.JOB:
-        ids = [f"job/{job.id}" for job in snapshot.jobs]
-        return ids.index(place) if place in ids else None
     index = snapshot.by_name.get(node_of(place))
     if index is None:
         return None
@@ -68,6 +65,8 @@ def curve_of(
 ) -> Curve | None:
     """Return the curve of a fact at a place; None where nothing is kept, or it is no number."""
     metric = metric_of(snapshot, fact)
+    if metric is not None and metric.scope is Scope.JOB:
+        return _of_job(snapshot, metric, place, glyphs, cells)
     if metric is None or metric.words or history is None or history.last_mono is None:
         return None
     row = row_at(snapshot, place, metric.scope)
@@ -75,7 +74,8 @@ def curve_of(
         return None
     ages, values = history.series(metric.scope, metric.id, row)
     known = values[~np.isnan(values)]
-    if known.size < 2:
+    span = _range(metric, known)
+    if not span:
         return None
     drawn = bars(values, cells, glyphs)
     # The age of that moment as the last sample sees it.
@@ -86,12 +86,25 @@ def curve_of(
         # Before the cell that shows the first sample since then.
         at = next(n for n, part in enumerate(np.array_split(np.arange(len(ages)), len(drawn))) if part[-1] >= before)
         drawn = f"{drawn[:at]}|{drawn[at:]}"
-    low, high = value_text(metric, float(known.min())), value_text(metric, float(known.max()))
-    if low == high and known.min() != known.max():
-        # What is too small to be told apart in words says nothing as a curve either.
+    return Curve(drawn, span_text(float(ages[0])), span, is_marked)
+
+
+def _of_job(snapshot: FleetSnapshot, metric: Metric, place: str, glyphs: Glyphs, cells: int) -> Curve | None:
+    """Return the curve of a number of a job over its last steps, as its log says them."""
+    standing = snapshot.standings.get(place.partition("/")[2])
+    kept = {"job_step_time": "step_time", "job_throughput": "throughput", "job_loss": "loss"}.get(metric.id)
+    if standing is None or kept is None:
         return None
-    if low != high:
-        unit = high.partition(" ")[2]
-        low = low.removesuffix(f" {unit}") if unit else low.removesuffix("/s")
-        high = f"{low}..{high}"
-    return Curve(drawn, span_text(float(ages[0])), high, is_marked)
+    said = getattr(standing, kept).values
+    values = np.array([np.nan if value is None else value for value in said], dtype=np.float64)
+    span = _range(metric, values[~np.isnan(values)])
+    return Curve(bars(values, cells, glyphs), f"{len(values):,} steps", span, is_marked=False) if span else None
+
+
+def _range(metric: Metric, known: Floats) -> str:
+    """Return the lowest and the highest of some values, empty where they are alike: a level line says nothing."""
+    if known.size < 2:
+        return ""
+    low, high = value_text(metric, float(known.min())), value_text(metric, float(known.max()))
+    unit = high.partition(" ")[2]
+    return f"{low.removesuffix(f' {unit}') if unit else low.removesuffix('/s')}..{high}" if low != high else ""
