@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -18,19 +19,29 @@ if TYPE_CHECKING:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document (stethoscope.lint/1).")
 @playbooks_option
-def command(playbooks: tuple[str, ...]) -> int:
+def command(as_json: bool, playbooks: tuple[str, ...]) -> int:
     """Check metrics, root causes, rules, scenarios, probes and your settings, and run the tests that rules carry.
 
-    Prints one line for each error, `file:line:column: message`. Exit status: 0 nothing is wrong, 65 something is.
+    With --playbooks DIR, what DIR holds is checked: any part of a playbooks tree (rules/, signatures/, metrics.yaml
+    ...), or rule files in DIR itself. Prints one line for each error, `file:line:column: message`. Exit status: 0
+    nothing is wrong, 65 something is.
     """
     from stethoscope.session.lint import lint
 
     result = lint(*directories(playbooks))
-    settings = list(_settings())
+    settings = [] if playbooks else list(_settings())
     errors = [*result.errors, *settings]
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode(replace(result, errors=tuple(errors)).as_json()).decode())
+        return EXIT_DATA if errors else EXIT_HEALTHY
     for error in errors:
         say(str(error))
+    if result.untested:
+        say(f"without tests: {', '.join(result.untested)}", err=True)
     click.echo(_sum(result, len(errors)), err=bool(errors))
     return EXIT_DATA if errors else EXIT_HEALTHY
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from stethoscope.specs.condition import OPERATORS
+from stethoscope.errors import did_you_mean
+from stethoscope.specs.condition import AGGREGATES, OPERATORS
 
 if TYPE_CHECKING:
     from stethoscope.specs.condition_read import ConditionReader, Path
@@ -63,6 +64,9 @@ def canonical(reader: ConditionReader, data: Any, path: Path) -> Any:
         found["operator"] = _operator(reader, found["operator"], path)
     if isinstance(found.get("aggregate"), str):
         word = _plain(found["aggregate"]).removesuffix("_over_time")
+        near = did_you_mean(word, (*AGGREGATES, *_AGGREGATES))
+        if word not in AGGREGATES and word not in _AGGREGATES and word != "growth" and near:
+            raise reader.error(f'unknown aggregate "{found["aggregate"]}"{near}', (*path, "aggregate"))
         found["aggregate"] = _AGGREGATES.get(word, word)
     return found
 
@@ -84,7 +88,7 @@ def _listed(reader: ConditionReader, found: dict[Any, Any], path: Path) -> dict[
     if key is None or "metric" in found:
         return found
     said = next((logic for logic in _LOGIC if logic in found), None)
-    how = _plain(found[said]) if said else "and"
+    how = _plain(str(found[said])) if said else "and"
     how = {"&&": "all", "||": "any"}.get(how, _KEYS.get(how, how))
     if how not in ("all", "any"):
         raise reader.error(f'"{found[said]}" joins no conditions: AND or OR', (*path, said or key))

@@ -38,10 +38,15 @@ def in_our_words(data: dict[Any, Any], other: OtherName, catalogue: Mapping[str,
     """Return the condition once for each metric that a name stands for, the threshold in its unit."""
     found = []
     for metric in other.metrics:
-        factor = other.factor
-        if catalogue[metric].kind is Kind.COUNTER and data.get("aggregate") in _COUNTS:
-            factor = other.count_factor
-        found.append({**data, "metric": metric, **_scaled(data, factor)})
+        factor, ours = other.factor, {**data, "metric": metric}
+        if catalogue[metric].kind is Kind.COUNTER and "peers" not in data and "missing" not in data:
+            if "aggregate" not in data and other.is_raw:
+                # Where that name comes from, a counter's value is its total.
+                ours["aggregate"] = "total"
+                ours["for"] = ours.pop("window", ours.get("for", 0))
+            if ours.get("aggregate") in _COUNTS:
+                factor = other.count_factor
+        found.append({**ours, **_scaled(data, factor)})
     return found
 
 

@@ -99,8 +99,9 @@ class ConditionReader:
             catalogue = {**self.catalogue, other.name: stand_in(other)}
             READERS[key](ConditionReader(self.loaded, catalogue), {**data, "metric": other.name}, path)
             return Unmeasured(other.name, other.scope)
-        parts = tuple(READERS[key](self, ours, path) for ours in in_our_words(data, other, self.catalogue))
-        return self._held(parts[0] if len(parts) == 1 else Combined(joins(data), parts), data, path)
+        ours = in_our_words(data, other, self.catalogue)
+        parts = tuple(READERS[key](self, each, path) for each in ours)
+        return self._held(parts[0] if len(parts) == 1 else Combined(joins(data), parts), ours[0], path)
 
     def error(self, message: str, path: Path) -> DataError:
         """Return an error about the value at `path`."""

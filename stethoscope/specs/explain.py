@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import re
 import types
 import typing
@@ -55,7 +56,20 @@ def _walk(data: Any, type_: Any, path: _Path) -> Iterator[tuple[_Path, str, bool
         msgspec.convert(data, type_)
     except msgspec.ValidationError as error:
         inner = list(_parts(data, _member(data, type_), path))
-        yield from inner or [(path, _in_words(str(error), data, path), False)]
+        yield from inner or [(path, _in_words(str(error), data, path) + _nearest(data, type_), False)]
+
+
+def _nearest(data: Any, type_: Any) -> str:
+    """Return the nearest of the words that a type allows, or all of a few."""
+    if typing.get_origin(type_) is typing.Annotated:
+        type_ = typing.get_args(type_)[0]
+    known = list(typing.get_args(type_)) if typing.get_origin(type_) is typing.Literal else []
+    if isinstance(type_, type) and issubclass(type_, enum.Enum):
+        known = [member.value for member in type_]
+    words = [word for word in known if isinstance(word, str)]
+    if not words or not isinstance(data, str) or data in words:
+        return ""
+    return did_you_mean(data, words) or f"; known: {', '.join(words)}" * (len(words) <= 12)
 
 
 def _parts(data: Any, type_: Any, path: _Path) -> Iterator[tuple[_Path, str, bool]]:

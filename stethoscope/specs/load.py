@@ -8,7 +8,9 @@ numbers that are not finite.
 from __future__ import annotations
 
 import math
+import os
 import re
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -27,6 +29,8 @@ T = TypeVar("T")
 MAX_BYTES = 32 * 1024 * 1024
 """A larger file is not one that people edit."""
 MAX_DEPTH = 60
+_STREAMS = ("/dev/", "/proc/")
+"""Where a shell puts what it pipes into a command: `--fleet <(make-fleet)`."""
 MAX_VALUES = 2_000_000
 """Values of one file with its aliases followed: ten lines of aliases can stand for billions."""
 
@@ -102,6 +106,10 @@ def load(path: str | Path, *, many: bool = False) -> Loaded:
     """Return the content of the YAML file at `path`, with `many` that of all its documents as a list; DataError says
     what is wrong with it and where."""
     try:
+        mode = os.stat(path).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or str(path).startswith(_STREAMS)):
+            # A pipe that nobody writes to would keep us waiting for ever.
+            raise DataError("no regular file", where=str(path))
         with Path(path).open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:

@@ -37,6 +37,11 @@ class OtherName:
     unit: str = ""
     """Its unit."""
 
+    @property
+    def is_raw(self) -> bool:
+        """Tell whether the name is of a tool that gives counters as totals: DCGM, nvidia-smi, node_exporter."""
+        return self.name.startswith(("DCGM_", "node_")) or "." in self.name
+
 
 class Catalogue(dict[str, Metric]):
     """Every metric by its id; what else they are called is read when it is asked for the first time."""

@@ -188,7 +188,7 @@ def _made(
         said = " and of ".join(_SPOKEN[scope] for scope in Scope if scope in scopes)
         errors.append(loaded.error(f"one rule cannot speak of {said} at once", *path, "trigger"))
     scope = next(iter(scopes), Scope.NODE)
-    evidence = evidence_of(loaded, spec, path, catalogue, scope, errors) if trigger is not None else ()
+    evidence = evidence_of(loaded, spec, path, catalogue, scope if trigger is not None else None, errors)
     summary = own_words(spec.summary, loaded, (*path, "summary"), catalogue, errors)
     actions, held = _actions(loaded, spec, path, catalogue, errors)
     if trigger is None or severity is None or held_s is None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stethoscope.errors import DataError, did_you_mean
-from stethoscope.paths import bundled, config_dir
+from stethoscope.paths import bundled, config_dir, is_there
 from stethoscope.specs.load import load, several
 from stethoscope.specs.rule import Rule, read_file
 
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 DIRECTORY = "rules"
 PATTERNS = ("*.yaml", "*.yml")
+OTHERS = (
+    "signatures", "triage", "baselines", "metrics.yaml", "metric_names.yaml", "root_causes.yaml", "xid.yaml",
+    "sxid.yaml",
+)  # fmt: skip
+"""Parts of a playbooks tree that are no rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,16 @@ def load_rules(
 
 def rule_places(*directories: Path) -> tuple[Path, ...]:
     """Return the directories of rule files, the nearest first: those given, the user's, the bundled one."""
-    return tuple(place / DIRECTORY for place in (*directories, config_dir() / "playbooks", bundled("playbooks")))
+    near = tuple(_own(place) for place in directories)
+    return (*near, *(place / DIRECTORY for place in (config_dir() / "playbooks", bundled("playbooks"))))
+
+
+def _own(place: Path) -> Path:
+    """Return where the rule files of a directory that was named are: in its `rules`, or in itself when it holds no
+    other part of a playbooks tree."""
+    if is_there(place / DIRECTORY) or any(is_there(place / other) for other in OTHERS):
+        return place / DIRECTORY
+    return place
 
 
 def rule_files(*directories: Path) -> tuple[tuple[Path, ...], ...]:

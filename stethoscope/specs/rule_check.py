@@ -55,9 +55,14 @@ def severity_of(loaded: Loaded, spec: RuleSpec, path: Path, causes: Mapping[str,
 
 
 def evidence_of(
-    loaded: Loaded, spec: RuleSpec, path: Path, catalogue: Mapping[str, Metric], scope: Scope, errors: list[DataError]
+    loaded: Loaded,
+    spec: RuleSpec,
+    path: Path,
+    catalogue: Mapping[str, Metric],
+    scope: Scope | None,
+    errors: list[DataError],
 ) -> tuple[str, ...]:
-    """Return the ids of the metrics to quote."""
+    """Return the ids of the metrics to quote; `scope` is what the rule speaks of, where that is known."""
     found = []
     for position, name in enumerate(spec.evidence):
         other = find(name, catalogue)
@@ -66,7 +71,7 @@ def evidence_of(
             errors.append(loaded.error(message, *path, "evidence", position))
             continue
         for id_ in other.metrics:
-            if catalogue[id_].scope not in (scope, Scope.NODE):
+            if scope is not None and catalogue[id_].scope not in (scope, Scope.NODE):
                 message = f"{id_} is not known of a {scope}"
                 errors.append(loaded.error(message, *path, "evidence", position))
             found.append(id_)

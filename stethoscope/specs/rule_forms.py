@@ -186,11 +186,14 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _filled(data: Any, metric: Metric) -> Any:
-    """Return a template with `each` as a word replaced by the metric, `{{each}}` by its value and `{{metric}}` by its
-    title."""
+def _filled(data: Any, metric: Metric, *, named: bool = False) -> Any:
+    """Return a template with `each` as a word (as a key only where metrics are `named`) replaced by the metric,
+    `{{each}}` by its value and `{{metric}}` by its title."""
     if isinstance(data, dict):
-        return {(metric.id if key == EACH else key): _filled(value, metric) for key, value in data.items()}
+        return {
+            (metric.id if named and key == EACH else key): _filled(value, metric, named=key in ("series", "peers"))
+            for key, value in data.items()
+        }
     if isinstance(data, list):
         return [_filled(item, metric) for item in data]
     if not isinstance(data, str):

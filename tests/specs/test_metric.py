@@ -152,7 +152,7 @@ def test_an_id_that_is_defined_twice_is_told(config: Path) -> None:
     ("entry", "message"),
     [
         (GAUGE + ", wurst: high", 'unknown key "wurst"; did you mean "worse"?'),
-        (GAUGE.replace("scope: gpu", "scope: gqu"), "scope: invalid enum value 'gqu'"),
+        (GAUGE.replace("scope: gpu", "scope: gqu"), "scope: invalid enum value 'gqu'; did you mean \"gpu\"?"),
         (COUNTER + ", words: {a: b}", "key: expected a whole number, got text 'a'"),
     ],
 )
