@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stethoscope.analysis.changes import Detector
-from stethoscope.analysis.distant import GRACE_S, RESOLUTION
+from stethoscope.analysis.distant import GRACE_S, RESOLUTION, group_means, peers_of
 from stethoscope.analysis.occupation import BUSY, Occupation
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, fitted
 from stethoscope.model.metric import Scope
@@ -23,8 +23,29 @@ if TYPE_CHECKING:
     from stethoscope.model.metric import Metric
     from stethoscope.specs.condition_change import Changed
 
+TOGETHER_EVERY_S = 4.0
+"""How often the mean of a group is a new sample: nodes send every two to five seconds."""
 TOGETHER_S = 15.0
 """Rows that changed within so many seconds of the one before changed at the same moment."""
+
+
+class Told:
+    """The last change of each row, told for as long as its finding may stand: also when it came back."""
+
+    def __init__(self) -> None:
+        """Know of none."""
+        self._last = [np.zeros(0)] * 3
+
+    def fit(self, changed: Flags) -> None:
+        """Take the rows of a new layout."""
+        self._last = [fitted(array, changed, np.nan).astype(np.float64) for array in self._last]
+
+    def of(self, at: Floats, before: Floats, after: Floats) -> list[Floats]:
+        """Take what is known now, NaN for nothing; return what is to be told."""
+        known = ~np.isnan(at)
+        now = (at, before, after)
+        self._last = [np.where(known, new, old) for new, old in zip(now, self._last, strict=True)]
+        return self._last
 
 
 class Watch:
@@ -32,13 +53,16 @@ class Watch:
 
     def __init__(self, metric: Metric, leaf: Changed, occupation: Occupation) -> None:
         """Know nothing yet."""
-        self._metric, self._occupation = metric, occupation
+        self._metric, self._leaf = metric, leaf
+        self.occupation = occupation
         resolution = max(RESOLUTION.get(metric.shown_unit, 0.0), leaf.amount) / leaf.sure
         self.detector = Detector(leaf.sure, leaf.lasting_s, share=leaf.share, resolution=resolution)
         self._read_at = np.zeros(0)
         self._since = np.zeros(0)
         self._last = np.zeros(0)
         """Value that was read last of each job."""
+        self._taken = -np.inf
+        self.told = Told()
 
     @property
     def nbytes(self) -> int:
@@ -49,6 +73,7 @@ class Watch:
         """Take the rows of a new layout."""
         flags = changed[self._metric.scope]
         self.detector.fit(flags)
+        self.told.fit(flags)
         self._read_at = fitted(self._read_at, flags, np.nan).astype(np.float64)
         self._since = fitted(self._since, flags, -np.inf).astype(np.float64)
         if self._metric.scope is Scope.JOB:
@@ -63,13 +88,16 @@ class Watch:
         """Show the detector every reading once, of rows that have done the same for some time."""
         scope = self._metric.scope
         owner = moment.layout.owner[scope]
-        since = self._occupation.since(scope, owner)
+        since = self.occupation.since(scope, owner)
         self.detector.forget(since != self._since)
         self._since = since.copy()
-        at = _read_at(self._metric, moment)
-        works = (self._occupation.role(scope, owner) == BUSY) & (moment.mono - since >= GRACE_S)
-        new = (owner >= 0) & works & ~np.isnan(at) & (at != self._read_at)
+        works = (self.occupation.role(scope, owner) == BUSY) & (moment.mono - since >= GRACE_S)
         values = moment.values(self._metric.id)
+        if self._leaf.of:
+            self._take_groups(moment, values, (owner >= 0) & works)
+            return
+        at = _read_at(self._metric, moment)
+        new = (owner >= 0) & works & ~np.isnan(at) & (at != self._read_at)
         if scope is Scope.JOB:
             # A log gives a number when a step ends, and steps beside the ordinary ones say nothing about speed.
             new &= (values != self._last) & ~_in_phase(moment)
@@ -77,13 +105,22 @@ class Watch:
         self.detector.take(values, at, new)
         self._read_at = np.where(new, at, self._read_at)
 
+    def _take_groups(self, moment: Moment, values: Floats, works: Flags) -> None:
+        """Show the detector the mean of each row's group, which is as new as the moment."""
+        if moment.mono - self._taken < TOGETHER_EVERY_S:
+            return
+        self._taken = moment.mono
+        grouping = self.occupation.grouping(moment, self._metric.scope, peers_of(self._leaf))
+        means = group_means(values, grouping, len(values))
+        self.detector.take(means, np.full(len(values), moment.mono), works)
+
 
 def changed_memory(leaf: Changed, evaluator: Evaluator) -> Watch:
     """Return the detector; leaves that differ in direction or time alone share one."""
     metric = evaluator.catalogue[leaf.metric]
     occupation = evaluator.shared(Occupation, Occupation)
     assert isinstance(occupation, Occupation)
-    key = (Watch, metric.id, leaf.sure, leaf.share, leaf.amount, leaf.lasting_s)
+    key = (Watch, metric.id, leaf.of, leaf.sure, leaf.share, leaf.amount, leaf.lasting_s)
     watch = evaluator.shared(key, lambda: Watch(metric, leaf, occupation))
     assert isinstance(watch, Watch)
     return watch
@@ -99,7 +136,11 @@ def changed(leaf: Changed, moment: Moment, evaluator: Evaluator) -> Answer:
     wanted = {"low": step < 0, "high": step > 0, "both": step != 0}[leaf.direction]
     verdicts = np.where(lately & wanted, np.int8(TRUE), np.int8(FALSE))
     verdicts[~detector.knows] = UNKNOWN
-    moment.keep_changes(leaf, moments_of(detector.at), detector.before, detector.after)
+    scope = moment.catalogue[leaf.metric].scope
+    owner = moment.layout.owner[scope]
+    # What does not work any more has not slowed down.
+    verdicts[(watch.occupation.role(scope, owner) != BUSY) & (owner >= 0)] = FALSE
+    moment.keep_changes(leaf, *watch.told.of(moments_of(detector.at), detector.before, detector.after))
     return verdicts, detector.after
 
 

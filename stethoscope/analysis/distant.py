@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stethoscope.analysis.windows import Flags
     from stethoscope.model.fleet import Floats
     from stethoscope.model.metric import Metric, Scope
+    from stethoscope.specs.condition_change import Changed
     from stethoscope.specs.condition_peers import Distant
 
 SMOOTH_S = 15.0
@@ -93,7 +94,7 @@ class Levels:
     def take(self, moment: Moment) -> None:
         """Compare the mean of each group with its level of before."""
         grouping = self._occupation.grouping(moment, self._scope, peers_of(self._leaf))
-        means = _means(self._smoothed.values, grouping, len(self._level))
+        means = group_means(self._smoothed.values, grouping, len(self._level))
         off = np.abs(means - self._level)
         moved = off > np.maximum(max(MOVED, self._leaf.share) * np.abs(self._level), self._leaf.amount)
         self._moved_at[moved] = moment.mono
@@ -164,12 +165,12 @@ def distant(leaf: Distant, moment: Moment, evaluator: Evaluator) -> Answer:
     return verdicts, values
 
 
-def peers_of(leaf: Distant) -> str:
-    """Return the groups that `leaf` compares within: rows that work are never compared with idle ones."""
+def peers_of(leaf: Distant | Changed) -> str:
+    """Return the groups that `leaf` asks for: rows that work are never put together with idle ones."""
     return leaf.of if "role" in leaf.of.split("+") else f"{leaf.of}+role"
 
 
-def _means(values: Floats, grouping: Grouping, rows: int) -> Floats:
+def group_means(values: Floats, grouping: Grouping, rows: int) -> Floats:
     """Return for each row the mean of its group, NaN where the group has no value."""
     means = np.full(rows, np.nan)
     if len(grouping.order):

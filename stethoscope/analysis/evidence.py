@@ -198,12 +198,13 @@ class Writer:
     def _change(self, name: str, row: int) -> str | None:
         """Return the time of the change that a condition asks for, or the level before or after it."""
         for leaf, positive in leaves(self._rule.trigger):
-            if isinstance(leaf, Changed) and positive and self._is_true(leaf, row):
+            if isinstance(leaf, Changed) and positive:
                 metric = self._moment.catalogue[leaf.metric]
                 found = self._moment.change(leaf, self._own_row(metric.scope, row))
                 if found is not None and name == "changed_at":
                     return hms(found.at)
-                return None if found is None else quantity(metric, found.before if name == "before" else found.after)
+                if found is not None:
+                    return quantity(metric, found.before if name == "before" else found.after)
         return None
 
     def _median(self, metric: str, of: str, row: int) -> float | None:

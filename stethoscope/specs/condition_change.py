@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stethoscope.specs.condition import MAX_WINDOW_S, Condition, OfMetric
-from stethoscope.specs.condition_peers import DIRECTIONS, read_least
+from stethoscope.specs.condition_peers import DIRECTIONS, read_groups, read_least
 
 if TYPE_CHECKING:
     from stethoscope.specs.condition_read import ConditionReader, Path
@@ -19,6 +19,8 @@ LASTING_S = 60.0
 class Changed(OfMetric):
     """A metric that left its own level of before and stayed away, at a moment of the last `within_s` seconds."""
 
+    of: str
+    """Comparable rows that change as one, by their mean; empty for each row by itself."""
     within_s: float
     direction: str
     """low, high or both."""
@@ -40,7 +42,7 @@ def read_change(reader: ConditionReader, data: dict[Any, Any], path: Path) -> Co
     here = (*path, "change")
     if not isinstance(change, dict):
         raise reader.error("change is a mapping such as {within: 5m, direction: both, sure: 6}", here)
-    reader.only(change, ("within", "direction", "sure", "at_least", "lasting"), here)
+    reader.only(change, ("of", "within", "direction", "sure", "at_least", "lasting"), here)
     within_s = reader.duration(change.get("within", "5m"), (*here, "within"))
     lasting_s = reader.duration(change.get("lasting", LASTING_S), (*here, "lasting"))
     sure = reader.number(change.get("sure", 6), "sure", (*here, "sure"))
@@ -52,4 +54,5 @@ def read_change(reader: ConditionReader, data: dict[Any, Any], path: Path) -> Co
             f"within is longer than lasting ({lasting_s:g} s) and at most {MAX_WINDOW_S / 60:g} minutes", here
         )
     direction = reader.word(change.get("direction", "both"), DIRECTIONS, "direction", (*here, "direction"))
-    return Changed(metric.id, within_s, direction, sure, share, amount, lasting_s)
+    of = read_groups(reader, change["of"], here) if "of" in change else ""
+    return Changed(metric.id, of, within_s, direction, sure, share, amount, lasting_s)

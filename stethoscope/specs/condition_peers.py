@@ -58,7 +58,7 @@ def _against(reader: ConditionReader, peers: dict[Any, Any], metric: str, here: 
     below, above = (
         reader.number(peers[key], key, (*here, key)) if key in peers else None for key in ("below", "above")
     )
-    return Against(metric, _groups(reader, peers.get("of", "model"), here), below, above, by)
+    return Against(metric, read_groups(reader, peers.get("of", "model"), here), below, above, by)
 
 
 def _distant(reader: ConditionReader, peers: dict[Any, Any], metric: str, here: Path) -> Distant:
@@ -70,7 +70,7 @@ def _distant(reader: ConditionReader, peers: dict[Any, Any], metric: str, here: 
         )
     share, amount = read_least(reader, peers.get("at_least", 0.05), (*here, "at_least"))
     direction = reader.word(peers.get("direction", "both"), DIRECTIONS, "direction", (*here, "direction"))
-    return Distant(metric, _groups(reader, peers.get("of", "model+job"), here), distance, share, amount, direction)
+    return Distant(metric, read_groups(reader, peers.get("of", "model+job"), here), distance, share, amount, direction)
 
 
 def read_least(reader: ConditionReader, value: Any, path: Path) -> tuple[float, float]:
@@ -90,7 +90,7 @@ def read_least(reader: ConditionReader, value: Any, path: Path) -> tuple[float, 
     return share, amount
 
 
-def _groups(reader: ConditionReader, value: Any, here: Path) -> str:
+def read_groups(reader: ConditionReader, value: Any, here: Path) -> str:
     """Return what comparable rows have in common: one word, or several joined by `+`."""
     words = value.split("+") if isinstance(value, str) else []
     for word in words:

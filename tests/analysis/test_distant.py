@@ -190,9 +190,9 @@ def test_what_is_read() -> None:
     assert leaf("{metric: gpu_temp, peers: {distance: 5, at_least: {amount: 12}}}") == Distant(
         "gpu_temp", "model+job", 5.0, 0.0, 12.0, "both"
     )
-    assert leaf("{metric: gpu_temp, change: {}}") == Changed("gpu_temp", 300.0, "both", 6.0, 0.1, 0.0, 60.0)
+    assert leaf("{metric: gpu_temp, change: {}}") == Changed("gpu_temp", "", 300.0, "both", 6.0, 0.1, 0.0, 60.0)
     assert leaf("{metric: gpu_temp, change: {within: 1h, direction: high, sure: 8, at_least: 0.2, lasting: 5m}}") == (
-        Changed("gpu_temp", 3600.0, "high", 8.0, 0.2, 0.0, 300.0)
+        Changed("gpu_temp", "", 3600.0, "high", 8.0, 0.2, 0.0, 300.0)
     )
 
 
