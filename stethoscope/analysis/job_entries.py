@@ -6,7 +6,7 @@ own clock, the rate from batch and step time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stethoscope.model.job import SAME, PhaseKind
@@ -182,6 +182,9 @@ class Entries:
         """Take what the job does beside its steps: the step behind it is not like others."""
         self._between = True
         self.version += 1
+        if phase.at is None and self.entries:
+            # A line of long ago without a stamp is about as old as the step above it.
+            phase = replace(phase, at=self.entries[-1].at)
         match phase.kind:
             case PhaseKind.CHECKPOINT_BEGIN:
                 if self.phase != "checkpoint":

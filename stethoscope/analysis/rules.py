@@ -238,7 +238,12 @@ class Engine:
         self._evaluator.fit(changed)
         for rule, state in zip(self._rules, self._states, strict=True):
             _fit_state(state, changed[rule.scope])
-        gone = {scope: set(np.flatnonzero(flags).tolist()) for scope, flags in changed.items()}
+        # Tables of devices never shrink; that of jobs does when jobs end.
+        rows_before = {} if self._layout is None else {scope: len(rows) for scope, rows in self._layout.owner.items()}
+        gone = {
+            scope: {*np.flatnonzero(flags).tolist(), *range(len(flags), rows_before.get(scope, 0))}
+            for scope, flags in changed.items()
+        }
         self._shown = {
             id_: entry
             for id_, entry in self._shown.items()
