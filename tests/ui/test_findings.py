@@ -286,8 +286,8 @@ def test_every_rule_that_ships_has_a_page() -> None:
     files = sorted((bundled("playbooks") / "rules").glob("*.yaml"))
     assert files
     for rule in [rule for path in files for rule in read_rules(load(path), catalogue, causes)]:
-        lines = texts(rule_rows(rule, 100))
-        assert any(line.startswith(" trigger:") for line in lines), rule.id
+        lines = texts(rule_rows(rule, catalogue, 100))
+        assert any(line.startswith(" asks") for line in lines), rule.id
 
 
 # ---- the screens

@@ -35,4 +35,5 @@ class RuleScreen(RowsScreen):
 
     def rows(self, cells: int) -> Sequence[Row]:
         """Return the explanation."""
-        return rule_rows(self._rule, cells)
+        session = self._owner.session
+        return rule_rows(self._rule, session.snapshot().catalogue if session is not None else {}, cells)
