@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import stat
 import subprocess
 import sys
@@ -93,7 +94,7 @@ def test_a_defect_of_a_verb_is_one_line_and_a_report(state: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        env={"XDG_STATE_HOME": str(state.parent), "PATH": "/usr/bin:/bin", "HOME": str(state.parent)},
+        env={**os.environ, "XDG_STATE_HOME": str(state.parent), "HOME": str(state.parent)},
         cwd=Path(debug.__file__).parents[1],
     )
     first, second = done.stderr.splitlines()
@@ -106,11 +107,11 @@ def test_a_defect_of_a_verb_is_one_line_and_a_report(state: Path) -> None:
 
 def test_the_flag_writes_the_log(state: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "stethoscope", "--debug", "lint"],
+        [sys.executable, "-m", "stethoscope", "--debug", "xid", "79"],
         capture_output=True,
         text=True,
         check=False,
-        env={"XDG_STATE_HOME": str(state.parent), "PATH": "/usr/bin:/bin", "HOME": str(state.parent)},
+        env={**os.environ, "XDG_STATE_HOME": str(state.parent), "HOME": str(state.parent)},
         cwd=Path(debug.__file__).parents[1],
     )
     assert done.returncode == 0

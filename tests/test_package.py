@@ -39,7 +39,7 @@ def test_the_wheel_finds_its_data_where_it_is_installed(wheel: Path, tmp_path: P
         env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

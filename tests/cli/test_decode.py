@@ -29,7 +29,7 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(folder),
-        "XDG_CACHE_HOME": str(folder / "cache"),
+        "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"],
         "LANG": "C.UTF-8",
         **more,
     }

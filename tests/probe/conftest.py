@@ -18,14 +18,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-@pytest.fixture(scope="session", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep the payload out of the user's cache."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 @pytest.fixture
 def start() -> Iterator[Callable[..., RunningProbe]]:
     """Yield a function that starts probes as `RunningProbe` does; they are ended afterwards."""

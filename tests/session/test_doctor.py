@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stethoscope.model.terminal import TerminalFacts
+from stethoscope.session import lint
 from stethoscope.session.doctor import Remark, examine
 
 if TYPE_CHECKING:
@@ -16,9 +17,16 @@ if TYPE_CHECKING:
 GOOD = TerminalFacts(True, "xterm-256color", 256, 120, 40, "utf-8", "en_US.UTF-8", answers=True, ambiguous_cells=1)
 
 
+@pytest.fixture(scope="module")
+def data() -> lint.LintResult:
+    """Return what is wrong with the data files, looked at once: it takes seconds."""
+    return lint.lint()
+
+
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("CONFIG", "STATE", "CACHE"):
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: lint.LintResult) -> Path:
+    monkeypatch.setattr(lint, "lint", lambda: data)
+    for name in ("CONFIG", "STATE"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)

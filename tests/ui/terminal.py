@@ -39,6 +39,7 @@ class Terminal:
         self.status: int | None = None
         base = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "TEXTUAL_ANIMATIONS": "none", "PATH": os.environ["PATH"]}
         base["HOME"] = environment.pop("HOME", "/dev/null/nowhere")
+        base["XDG_CACHE_HOME"] = os.environ["XDG_CACHE_HOME"]
         self.started = time.monotonic()
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
