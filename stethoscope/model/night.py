@@ -120,6 +120,10 @@ class Entry:
             return Standing.ACKNOWLEDGED
         return Standing.LOUD
 
+    def is_loud(self, now: float) -> bool:
+        """Tell whether it wants to be seen at once."""
+        return self.standing(now) is Standing.LOUD
+
     def _is_worse(self, hush: Hush) -> bool:
         return self.finding.severity.rank < hush.severity.rank or self.nodes > SPREADS * max(1, hush.nodes)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stethoscope.model.finding import Severity
-from stethoscope.model.night import Standing
 from stethoscope.text import clean
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class Heard:
         for finding in snapshot.findings:
             if finding.state == "active" and finding.severity in counts:
                 entry = snapshot.night.get(finding.id)
-                if entry is None or entry.standing(snapshot.wall) is Standing.LOUD:
+                if entry is None or entry.is_loud(snapshot.wall):
                     counts[finding.severity] += 1
                 else:
                     seen += 1

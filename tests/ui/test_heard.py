@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stethoscope.session.night import NightKeeper
 from stethoscope.ui.heard import Heard
+from tests.builders import WALL
 from tests.ui.scenes import healthy, troubled
 
 
@@ -39,4 +41,11 @@ def test_the_title() -> None:
     ]
     heard = Heard(written.append, bell=False, title=True)
     heard.show(troubled())
-    assert written[-1].startswith("\x1b]2;P0:")
+    assert written[-1].startswith("\x1b]2;P0:2 P1:3 P2:1 ")
+    night = NightKeeper()
+    night.take(troubled().findings, WALL)
+    for finding in troubled().findings:
+        if finding.severity.value != "P2":
+            night.acknowledge(finding.id, WALL)
+    heard.show(replace(troubled(), night=night.entries))
+    assert written[-1].startswith("\x1b]2;P2:1 (5 seen) ")
