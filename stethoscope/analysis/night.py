@@ -38,6 +38,8 @@ GAP_S = 3600.0
 """A finding that nobody saw for longer has come again when it is found."""
 AGAIN_S = 30.0
 """A finding is not told again sooner, where only its places and words changed."""
+SKEW_S = 60.0
+"""So far apart two consoles may see the same finding end."""
 TRIM_EVERY_S = 60.0
 
 
@@ -57,8 +59,8 @@ class Night:
 
     def take(self, findings: Iterable[Finding], wall: float) -> list[tuple[str, Records]]:
         """Take what the rules found at `wall`; return what that changes, each with its word: `new`, `back` (it had
-        cleared), `still` (as before this console looked), `changed`, `cleared`, or nothing where nobody need be told.
-        """
+        cleared), `still` (as before this console looked, or before another finding told it), `changed`, `cleared`,
+        `folded` (another finding tells it now)."""
         if self._began is None:
             self._began = wall
         entries = dict(self.entries)
@@ -70,6 +72,9 @@ class Night:
         for id_, finding in active.items():
             like = _Like.of(finding)
             mine, entry = self._mine.get(id_), entries.get(id_)
+            if mine is not None and entry is not None and wall - (entry.cleared_at or 0.0) < SKEW_S:
+                # Another console saw it end a moment before this one does.
+                continue
             if mine is None or entry is None or not entry.is_active:
                 record = Found(at=wall, finding=finding, since=_seconds(finding.since, wall))
                 entries[id_] = after = found(entry, record)
@@ -91,7 +96,7 @@ class Night:
             record_end = Ended(at=wall, id=id_, end=end, why="folded" if last is None else "cleared")
             if id_ in entries and entries[id_].is_active:
                 entries[id_] = over(entries[id_], record_end)
-                told.append(("" if last is None else "cleared", record_end))
+                told.append((record_end.why, record_end))
         told += self._lapse(entries, wall)
         self.entries = entries
         if wall - self._trimmed >= TRIM_EVERY_S:

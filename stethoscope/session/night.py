@@ -68,12 +68,12 @@ class NightKeeper:
         for word, record in self._night.take(findings, wall):
             self._queue.append(record)
             id_ = record.finding.id if hasattr(record, "finding") else getattr(record, "id", "")
-            if word and id_ in self._night.entries:
+            if id_ in self._night.entries:
                 self._told.append((word, self._night.entries[id_]))
         return self._night.findings(findings)
 
     def take_told(self) -> list[tuple[str, Entry]]:
-        """Return what changed, once: a word (`new`, `back`, `still`, `changed`, `cleared`) and what it is about."""
+        """Return what changed, once: a word (`new`, `back`, `still`, `changed`, `cleared`, `folded`) and its entry."""
         told = list(self._told)
         self._told.clear()
         return told

@@ -67,7 +67,7 @@ def test_a_finding_comes_clears_and_comes_back() -> None:
 def test_what_is_told_by_another_finding_now_has_not_cleared() -> None:
     night, one = Night(), a_finding()
     night.take([one], T0)
-    assert words(night.take([], T0 + 5)) == [""]
+    assert words(night.take([], T0 + 5)) == ["folded"]
     assert night.entries[one.id].ended == "folded"
     assert words(night.take([replace(one, since=iso(T0 + 30))], T0 + 30)) == ["still"]
     entry = night.entries[one.id]
@@ -204,6 +204,18 @@ def test_two_consoles_that_see_the_same_count_it_once() -> None:
     both.apply_all(records)
     entry = both.entries[one.id]
     assert (entry.times, entry.spans) == (1, ((T0, T0 + 60),))
+
+
+def test_a_console_that_sees_the_end_a_moment_later_does_not_count_it_again() -> None:
+    one, first, second = a_finding(), Night("a"), Night("b")
+    second.apply_all(record for _, record in first.take([one], T0 + 1))
+    second.take([one], T0 + 1)
+    second.apply_all(record for _, record in first.take([cleared(one, T0 + 60)], T0 + 90))
+    assert words(second.take([one], T0 + 91)) == []
+    assert words(second.take([cleared(one, T0 + 61)], T0 + 92)) == []
+    assert second.entries[one.id].spans == ((T0, T0 + 60),)
+    second.take([a_finding(since=T0 + 200)], T0 + 200)
+    assert second.entries[one.id].times == 2
 
 
 def test_old_ones_and_too_many_are_forgotten() -> None:
