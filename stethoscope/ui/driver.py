@@ -1,8 +1,13 @@
-"""The terminal: its keys come before everything else, and its mouse tells clicks, the wheel and drags."""
+"""The terminal: its keys come before everything else, its mouse tells clicks, the wheel and drags, and when it is gone
+the console is, too."""
 
 from __future__ import annotations
 
+import os
+import select
+import signal
 from collections import deque
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from textual import events
@@ -24,6 +29,8 @@ class QuietDriver(LinuxDriver):
         """Drive the terminal for `app`."""
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         self._keys: deque[events.Key] = deque()
+        self._watcher: Thread | None = None
+        self._gone = False
 
     def send_message(self, message: Message) -> None:
         """Give a message to the console; keys as soon as its loop has done what it is at."""
@@ -37,6 +44,28 @@ class QuietDriver(LinuxDriver):
         give = getattr(self._app, "give_key", self._app.post_message)
         while self._keys:
             give(self._keys.popleft())
+
+    def run_input_thread(self) -> None:
+        """Read keys until the console ends, or the terminal is gone."""
+        if self._watcher is None:
+            self._watcher = Thread(target=self._await_hangup, name="terminal", daemon=True)
+            self._watcher.start()
+        super().run_input_thread()
+
+    def _await_hangup(self) -> None:
+        """Tell the process when the terminal is gone: the kernel says so only to who has it as controlling terminal,
+        and what is read from it then is nothing, again and again, as fast as it is asked for."""
+        poll = select.poll()
+        poll.register(self.fileno, 0)
+        if any(said & (select.POLLHUP | select.POLLERR) for _, said in poll.poll()):
+            self._gone = True
+            self.exit_event.set()
+            os.kill(os.getpid(), signal.SIGHUP)
+
+    def write(self, data: str) -> None:
+        """Write to the terminal, while there is one: nobody takes what is written to one that is gone."""
+        if not self._gone:
+            super().write(data)
 
     def _enable_mouse_support(self) -> None:
         super()._enable_mouse_support()

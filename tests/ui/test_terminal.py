@@ -202,11 +202,14 @@ def test_the_terminal_of_the_tests_knows_what_it_is_told() -> None:
     assert screen.display[0] == "  ab  c   "
 
 
-def test_a_terminal_that_goes_without_a_signal_ends_the_console() -> None:
+@pytest.mark.parametrize("kind", ["still", "jitter"])
+@pytest.mark.parametrize("controls", [False, True], ids=["without a signal", "with SIGHUP"])
+def test_a_terminal_that_goes_ends_the_console(kind: str, *, controls: bool) -> None:
     keep, give = pty.openpty()
-    # A session of its own without a controlling terminal: nobody sends it a SIGHUP.
+    # Whose controlling terminal it is gets a SIGHUP, and nobody else.
+    take = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
     program = subprocess.Popen(
-        [sys.executable, CONSOLES, "still"],
+        [*([sys.executable, "-c", take] if controls else []), sys.executable, CONSOLES, kind],
         stdin=give,
         stdout=give,
         stderr=give,
@@ -218,7 +221,10 @@ def test_a_terminal_that_goes_without_a_signal_ends_the_console() -> None:
     while b"keys" not in seen:
         seen += os.read(keep, 65536)
     os.close(keep)
-    assert program.wait(10) != 0
+    began = time.monotonic()
+    assert program.wait(30) == 128 + signal.SIGHUP
+    # Not by the last resort, which is for a terminal that nobody reads.
+    assert time.monotonic() - began < 8
 
 
 def test_a_terminal_that_nobody_reads_does_not_keep_a_console_that_was_told_to_end() -> None:
