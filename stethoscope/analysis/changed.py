@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stethoscope.analysis.changes import Detector
-from stethoscope.analysis.distant import GRACE_S, RESOLUTION, group_means, peers_of
+from stethoscope.analysis.distant import GRACE_S, RESOLUTION, group_means_by_row, peers_of
 from stethoscope.analysis.occupation import BUSY, Occupation
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, fitted
 from stethoscope.model.metric import Scope
@@ -111,7 +111,7 @@ class Watch:
             return
         self._taken = moment.mono
         grouping = self.occupation.grouping(moment, self._metric.scope, peers_of(self._leaf))
-        means = group_means(values, grouping, len(values))
+        means = group_means_by_row(values, grouping)
         self.detector.take(means, np.full(len(values), moment.mono), works)
 
 

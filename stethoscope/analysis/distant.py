@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -64,15 +64,21 @@ class Smoothed:
         now = moment.values(self._metric.id)
         weight = 1 - np.exp(-max(moment.mono - self._mono, 0.0) / SMOOTH_S)
         self._mono = moment.mono
-        self.values = np.where(np.isnan(self.values), now, self.values + weight * (now - self.values))
+        moved = self.values + weight * (now - self.values)
+        lacking = np.isnan(moved)
+        if lacking.any():
+            moved[lacking] = now[lacking]
+        self.values = moved
 
 
 class Levels:
-    """The level of each row's group, and when it changed last."""
+    """The level of each group of a metric, and when it changed last."""
 
-    def __init__(self, leaf: Distant, smoothed: Smoothed, scope: Scope, occupation: Occupation) -> None:
-        """Follow the groups of `leaf`."""
-        self._leaf, self._smoothed, self._scope, self._occupation = leaf, smoothed, scope, occupation
+    def __init__(self, metric: Metric, of: str, smoothed: Smoothed, occupation: Occupation) -> None:
+        """Follow the groups `of`."""
+        self._scope, self._of, self._smoothed, self._occupation = metric.scope, of, smoothed, occupation
+        self._amount = np.inf
+        self._grouping: Grouping | None = None
         self._level = np.zeros(0)
         self._moved_at = np.zeros(0)
         self._mono = -np.inf
@@ -82,10 +88,16 @@ class Levels:
         """Return the memory of the levels."""
         return self._level.nbytes + self._moved_at.nbytes
 
+    def need(self, amount: float) -> None:
+        """Take for no change of level what is less than `amount`, or the least of several."""
+        self._amount = min(self._amount, amount)
+
     def fit(self, changed: Mapping[Scope, Flags]) -> None:
         """Take the rows of a new layout."""
-        self._level = fitted(self._level, changed[self._scope], np.nan).astype(np.float64)
-        self._moved_at = fitted(self._moved_at, changed[self._scope], -np.inf).astype(np.float64)
+        flags = changed[self._scope]
+        self._level = fitted(self._by_row(self._level, np.nan, len(flags)), flags, np.nan).astype(np.float64)
+        self._moved_at = fitted(self._by_row(self._moved_at, -np.inf, len(flags)), flags, -np.inf).astype(np.float64)
+        self._grouping = None
 
     def forget(self, *, samples: bool) -> None:
         """Begin again with the next values."""
@@ -93,19 +105,38 @@ class Levels:
 
     def take(self, moment: Moment) -> None:
         """Compare the mean of each group with its level of before."""
-        grouping = self._occupation.grouping(moment, self._scope, peers_of(self._leaf))
-        means = group_means(self._smoothed.values, grouping, len(self._level))
-        off = np.abs(means - self._level)
-        moved = off > np.maximum(max(MOVED, self._leaf.share) * np.abs(self._level), self._leaf.amount)
+        grouping = self._occupation.grouping(moment, self._scope, self._of)
+        rows = moment.rows(self._scope)
+        if grouping is not self._grouping:
+            # A group goes on from what the first of its rows had.
+            first = grouping.order[grouping.parts.starts] if len(grouping.order) else grouping.order
+            self._level = self._by_row(self._level, np.nan, rows)[first]
+            self._moved_at = self._by_row(self._moved_at, -np.inf, rows)[first]
+            self._grouping = grouping
+        means = group_means(self._smoothed.values, grouping)
+        moved = np.abs(means - self._level) > np.maximum(MOVED * np.abs(self._level), self._amount)
         self._moved_at[moved] = moment.mono
         weight = 1 - np.exp(-max(moment.mono - self._mono, 0.0) / LEVEL_S)
         self._mono = moment.mono
         followed = np.where(moved | np.isnan(self._level), means, self._level + weight * (means - self._level))
         self._level = np.where(np.isnan(means), self._level, followed)
 
-    def settled(self, moment: Moment) -> Flags:
-        """Return which rows' groups have kept their level for long enough."""
-        return np.asarray(moment.mono - self._moved_at >= SETTLE_S)
+    def unsettled(self, moment: Moment) -> Flags | None:
+        """Return which rows' groups changed their level lately, None where none did."""
+        moving = moment.mono - self._moved_at < SETTLE_S
+        if self._grouping is None or not moving.any():
+            return None
+        return self._by_row(moving, False, moment.rows(self._scope))  # type: ignore[return-value]
+
+    def _by_row(self, array: Any, none: float, rows: int) -> Floats:
+        """Return an array by group as one by row, `none` for rows of no group."""
+        grouping = self._grouping
+        if grouping is None:
+            return np.asarray(array)
+        spread = np.full(max(rows, int(grouping.order.max(initial=-1)) + 1), none, dtype=array.dtype)
+        if len(grouping.order):
+            spread[grouping.order] = grouping.parts.spread(array)
+        return spread
 
 
 class Watched:
@@ -133,9 +164,10 @@ def distant_memory(leaf: Distant, evaluator: Evaluator) -> Watched:
     smoothed = evaluator.shared((Smoothed, metric.id), lambda: Smoothed(metric))
     assert isinstance(occupation, Occupation)
     assert isinstance(smoothed, Smoothed)
-    key = (Levels, metric.id, peers_of(leaf), leaf.share, leaf.amount)
-    levels = evaluator.shared(key, lambda: Levels(leaf, smoothed, metric.scope, occupation))
+    of = peers_of(leaf)
+    levels = evaluator.shared((Levels, metric.id, of), lambda: Levels(metric, of, smoothed, occupation))
     assert isinstance(levels, Levels)
+    levels.need(leaf.amount)
     return Watched(smoothed, levels, occupation)
 
 
@@ -158,8 +190,10 @@ def distant(leaf: Distant, moment: Moment, evaluator: Evaluator) -> Answer:
     found = outliers(values, memory.occupation.grouping(moment, metric.scope, peers_of(leaf)), limits)
     moment.keep_medians(leaf.metric, leaf.of, found.medians)
     verdicts = found.verdicts
-    recent = moment.mono - memory.occupation.since(metric.scope, owner) < GRACE_S
-    verdicts[recent | ~memory.levels.settled(moment)] = UNKNOWN
+    verdicts[moment.mono - memory.occupation.since(metric.scope, owner) < GRACE_S] = UNKNOWN
+    unsettled = memory.levels.unsettled(moment)
+    if unsettled is not None:
+        verdicts[unsettled] = UNKNOWN
     if "role" not in leaf.of.split("+"):
         verdicts[(memory.occupation.role(metric.scope, owner) != BUSY) & (owner >= 0)] = FALSE
     return verdicts, values
@@ -170,14 +204,23 @@ def peers_of(leaf: Distant | Changed) -> str:
     return leaf.of if "role" in leaf.of.split("+") else f"{leaf.of}+role"
 
 
-def group_means(values: Floats, grouping: Grouping, rows: int) -> Floats:
-    """Return for each row the mean of its group, NaN where the group has no value."""
-    means = np.full(rows, np.nan)
+def group_means(values: Floats, grouping: Grouping) -> Floats:
+    """Return the mean of each group, NaN where it has no value."""
+    if not len(grouping.order):
+        return np.empty(0)
+    within = values[grouping.order]
+    there = np.isfinite(within)
+    if there.all():
+        return np.asarray(np.add.reduceat(within, grouping.parts.starts) / grouping.parts.counts)
+    sums = np.add.reduceat(np.where(there, within, 0.0), grouping.parts.starts)
+    counts = np.add.reduceat(there.astype(np.float64), grouping.parts.starts)
+    means: Floats = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
+    return means
+
+
+def group_means_by_row(values: Floats, grouping: Grouping) -> Floats:
+    """Return for each row the mean of its group, NaN where there is none."""
+    means = np.full(len(values), np.nan)
     if len(grouping.order):
-        within = values[grouping.order]
-        there = np.isfinite(within)
-        sums = np.add.reduceat(np.where(there, within, 0.0), grouping.parts.starts)
-        counts = np.add.reduceat(there.astype(np.float64), grouping.parts.starts)
-        by_group = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
-        means[grouping.order] = grouping.parts.spread(by_group)
+        means[grouping.order] = grouping.parts.spread(group_means(values, grouping))
     return means

@@ -42,6 +42,10 @@ class Occupation:
         self._numbers: dict[str, int] = {}
         self._inputs: tuple[Any, list[Any], list[Any]] = (None, [], [])
         self._node_job = np.zeros(0, dtype=np.int64)
+        self._told_job = np.zeros(0, dtype=np.int64)
+        """What the scheduler says runs on each node: NEVER where it says nothing, -1 for several jobs."""
+        self._held_job = np.zeros(0, dtype=np.int64)
+        """The same as the processes of the node say it."""
         self._out = np.zeros(0, dtype=bool)
         self._own_job = np.zeros(0, dtype=np.int64)
         """Of each GPU, as its processes say."""
@@ -169,29 +173,35 @@ class Occupation:
         same_size = len(before) == len(nodes)
         changed = [i for i, node in enumerate(processes) if not same_size or node is not before[i]]
         other_states = not same_size or any(now is not old for now, old in zip(states, states_before, strict=True))
-        if not changed and not other_states and snapshot.jobs is jobs:
+        other_jobs = snapshot.jobs is not jobs and snapshot.jobs != jobs
+        if not changed and not other_states and not other_jobs:
             return
         if not same_size:
             self._own_job = np.full(moment.rows(Scope.GPU), -1, dtype=np.int64)
+            self._held_job = np.full(len(nodes), -1, dtype=np.int64)
         for index in changed:
             self._read_processes(nodes[index])
         self._inputs = (snapshot.jobs, processes, states)
-        self._out = np.array([state is not None and state.is_out_of_service for state in states], dtype=bool)
-        self._node_job = self._jobs_of_nodes(snapshot)
+        if other_states or other_jobs:
+            self._out = np.array([state is not None and state.is_out_of_service for state in states], dtype=bool)
+            self._told_job = self._scheduled(snapshot)
+        self._node_job = np.where(self._told_job == NEVER, self._held_job, self._told_job)
 
     def _read_processes(self, node: Node) -> None:
         if node.gpu_first < 0:
             return
         rows = {gpu.index: node.gpu_first + position for position, gpu in enumerate(node.gpus)}
-        self._own_job[node.gpu_first : node.gpu_first + len(node.gpus)] = -1
+        own = slice(node.gpu_first, node.gpu_first + len(node.gpus))
+        self._own_job[own] = -1
         for process in node.processes or ():
             key = process.slurm_job or process.pod or process.container
             if key and process.gpu in rows and "C" in (process.kind or "C"):
                 self._own_job[rows[process.gpu]] = self._number(key)
+        known = set(self._own_job[own].tolist()) - {-1}
+        self._held_job[node.index] = known.pop() if len(known) == 1 else -1
 
-    def _jobs_of_nodes(self, snapshot: FleetSnapshot) -> Numbers:
-        """Return the job of each node: the one that the scheduler runs there, else the one that its processes are of;
-        -1 where there are several."""
+    def _scheduled(self, snapshot: FleetSnapshot) -> Numbers:
+        """Return the job that is listed, by the scheduler or another, on each node; NEVER for none, -1 for several."""
         found: list[set[int]] = [set() for _ in snapshot.nodes]
         for job in snapshot.jobs:
             if job.state in ("", "running"):
@@ -202,10 +212,9 @@ class Occupation:
         for node, known in zip(snapshot.nodes, found, strict=True):
             if not known and node.scheduler is not None:
                 known.update(self._number(job) for job in node.scheduler.jobs)
-            if not known and node.gpu_first >= 0:
-                own = self._own_job[node.gpu_first : node.gpu_first + len(node.gpus)]
-                known.update(own[own >= 0].tolist())
-        return np.array([next(iter(known)) if len(known) == 1 else -1 for known in found], dtype=np.int64)
+        none = {0: NEVER, 1: -1}
+        numbers = [next(iter(known)) if len(known) == 1 else none[min(len(known), 1)] for known in found]
+        return np.array(numbers, dtype=np.int64)
 
     def _number(self, key: str) -> int:
         return self._numbers.setdefault(key, len(self._numbers))
