@@ -10,6 +10,8 @@ from stethoscope.analysis.kernel_kinds import newest_by_kind
 from stethoscope.analysis.occupation import Occupation
 from stethoscope.analysis.peers import group_medians
 from stethoscope.model.metric import Kind, Metric, Reason, Scope
+from stethoscope.specs.condition import OfMetric, XidSeen
+from stethoscope.specs.condition_kernel import KernelLog
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from stethoscope.analysis.windows import Flags
     from stethoscope.model.event import LogEvent
     from stethoscope.model.fleet import FleetSnapshot, Floats, Table
+    from stethoscope.specs.condition import Leaf
 
 
 KERNEL_LOG_NOTE = "kernel_log"
@@ -160,6 +163,20 @@ class Moment:
             return None
         at, before, after = (float(array[row]) for array in self._changes[leaf])
         return None if np.isnan(at) else Change(self.wall - self.mono + at, before, after)
+
+    def has(self, leaf: Leaf, scope: Scope) -> Flags:
+        """Return which rows of `scope` have what `leaf` reads: a metric that their device gives, a log that may be
+        read."""
+        if isinstance(leaf, OfMetric):
+            table, column = self.table(leaf.metric)
+            if column is None:
+                return np.zeros(self.rows(scope), dtype=bool)
+            lacking = np.isin(table.reasons[column], (Reason.UNSUPPORTED, Reason.ABSENT))
+            return np.asarray(~lacking, dtype=bool)
+        if isinstance(leaf, XidSeen | KernelLog):
+            readable = [KERNEL_LOG_NOTE not in node.notes for node in self.snapshot.nodes]
+            return np.asarray(self.spread(np.array(readable, dtype=bool), scope), dtype=bool)
+        return np.ones(self.rows(scope), dtype=bool)
 
     def log_readable(self) -> Flags:
         """Return by node whether its kernel log can be read and what it said still stands."""

@@ -185,6 +185,9 @@ class Engine:
             return {}
         dark = self._correlation.dark(moment, active, single_look=self._single_look)
         seen = visible(self._in_order, active, moment.layout)
+        for rule, state in zip(self._rules, self._states, strict=True):
+            # What nobody saw needs no time to clear: it must not come up for that when what explained it ends.
+            state.active &= seen[rule.id] | np.isnan(state.false_since)
         since = [state.since for state in self._states]
         self._correlation.stopped(moment, seen, since)
         verdicts, headline = self._verdicts(moment), self._headlines(moment)

@@ -155,3 +155,15 @@ def test_mistakes_are_named(trigger: str, message: str) -> None:
     with pytest.raises(DataError) as error:
         judge(trigger)
     assert message in str(error.value)
+
+
+def test_what_a_device_does_not_have_leaves_nothing_open_where_another_part_is_false() -> None:
+    trigger = "[{any: [{metric: swap_used, operator: '>', threshold: 10, aggregate: last}, %s]}]"
+    other = "{metric: clock_offset, operator: '>', threshold: 10, aggregate: last}"
+    for second, ends in (("unsupported", True), ("error", False)):
+        made, engine = fleet(1), judge(trigger % other)
+        for at, swap in ((0.0, 50), (30.0, 5), (30.0, 5), (30.0, 5)):
+            made.part("clock", dt=0.0, node={"clock_offset": second})
+            made.part("host", dt=at, node={"swap_used": swap})
+            found = active(engine.evaluate(made.look()))
+        assert found == ([] if ends else ["n1"])

@@ -247,6 +247,19 @@ def test_what_is_harmless_has_no_finding(name: str, case: dict[str, Any]) -> Non
         assert loud == [], f"{name}: sample {sample}"
 
 
+def test_what_was_hidden_does_not_come_up_when_its_cause_ends() -> None:
+    case = gpu(
+        gpu_temp=["88 x20", "84 x2", "62 x12"],
+        gpu_mem_temp=["97 x20", "91 x2", "72 x12"],
+        gpu_clocks_event_reasons=["0x20 x20", "4 x14"],
+        gpu_sm_clock=["1100 x20", "1710 x14"],
+    )
+    told = [{finding.rule for finding in findings} for findings in play(case)]
+    assert told[15] == told[19] == {"gpu_thermal"}
+    assert set().union(*told) == {"gpu_thermal"}
+    assert told[-1] == set()
+
+
 def test_each_xid_that_matters_belongs_to_one_rule_of_its_severity() -> None:
     known: dict[int, list[Rule]] = {}
     for rule in shipped():
