@@ -14,7 +14,8 @@ from stethoscope.analysis.leaves import SINGLE_LOOK_S, absent, against, compare,
 from stethoscope.analysis.leaves_words import about, kernel_log, word_differs, word_is
 from stethoscope.analysis.long import long, long_memory
 from stethoscope.analysis.past import Past
-from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Flags, Hold, Verdicts
+from stethoscope.analysis.shares import share, share_memory
+from stethoscope.analysis.windows import TRUE, Flags, Hold, Verdicts
 from stethoscope.specs.condition import (
     Absent,
     Against,
@@ -34,6 +35,7 @@ from stethoscope.specs.condition_kernel import KernelLog
 from stethoscope.specs.condition_long import Long
 from stethoscope.specs.condition_names import Unmeasured
 from stethoscope.specs.condition_peers import Distant
+from stethoscope.specs.condition_share import Share
 from stethoscope.specs.condition_words import About, WordDiffers, WordIs
 
 if TYPE_CHECKING:
@@ -48,11 +50,11 @@ EVALUATORS: dict[type[Leaf], Callable[[Any, Moment, Evaluator], Answer]] = {
     Compare: compare, Against: against, Absent: absent, LinkIs: link, XidSeen: xid,
     KernelLog: kernel_log, WordIs: word_is, WordDiffers: word_differs, About: about,
     Long: long, Distant: distant, Changed: changed,
-    Deviates: deviates, Unmeasured: unmeasured, Counts: counts,
+    Deviates: deviates, Unmeasured: unmeasured, Share: share, Counts: counts,
 }  # fmt: skip
 """What evaluates each kind of leaf on the rows of its scope."""
 MEMORIES: dict[type[Leaf], Callable[[Any, Evaluator], Memory | None]] = {
-    Compare: compare_memory, Long: long_memory, Distant: distant_memory, Changed: changed_memory,
+    Compare: compare_memory, Long: long_memory, Distant: distant_memory, Changed: changed_memory, Share: share_memory,
     Counts: counts_memory,
 }  # fmt: skip
 """What a kind of leaf remembers; None for one that needs nothing of before."""
@@ -160,39 +162,11 @@ class Evaluator:
             parts = [self.verdicts(part, scope, moment) for part in condition.parts]
             if condition.how == "not":
                 return (TRUE - parts[0]).astype(np.int8)
-            if len(parts) == 1:
-                return parts[0]
-            if condition.how == "all":
-                return np.asarray(np.minimum.reduce(parts), dtype=np.int8)
-            return self._any(condition, parts, scope, moment)
+            reduce = np.minimum if condition.how == "all" else np.maximum
+            return parts[0] if len(parts) == 1 else reduce.reduce(parts)
         verdicts, _ = self.leaf(condition, moment)
         own = condition.scope(self.catalogue)
         return verdicts if own is scope else np.asarray(moment.spread(verdicts, scope), dtype=np.int8)
-
-    def _any(self, condition: Combined, parts: list[Verdicts], scope: Scope, moment: Moment) -> Verdicts:
-        """Return which rows any part is true of; what a row does not have at all, such as a counter of other boards,
-        leaves nothing open where another part is false."""
-        result = np.asarray(np.maximum.reduce(parts), dtype=np.int8)
-        if (result == UNKNOWN).any():
-            settled = np.ones(len(result), dtype=bool)
-            false = np.zeros(len(result), dtype=bool)
-            for part, verdicts in zip(condition.parts, parts, strict=True):
-                settled &= (verdicts != UNKNOWN) | ~self._has(part, scope, moment)
-                false |= verdicts == FALSE
-            result[(result == UNKNOWN) & settled & false] = FALSE
-        return result
-
-    def _has(self, condition: Condition, scope: Scope, moment: Moment) -> Flags:
-        """Return which rows have what `condition` asks for, whether a value came or not."""
-        if isinstance(condition, Held):
-            return self._has(condition.part, scope, moment)
-        if isinstance(condition, Combined):
-            parts = [self._has(part, scope, moment) for part in condition.parts]
-            reduce = np.logical_or if condition.how == "any" else np.logical_and
-            return np.asarray(reduce.reduce(parts), dtype=bool)
-        own = condition.scope(self.catalogue)
-        has = moment.has(condition, own)
-        return has if own is scope else np.asarray(moment.spread(has, scope), dtype=bool)
 
     def leaf(self, leaf: Leaf, moment: Moment) -> Answer:
         """Return the verdicts of a leaf on the rows of its own scope, and the values they rest on, if there are any."""

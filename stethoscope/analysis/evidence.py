@@ -9,7 +9,7 @@ import numpy as np
 
 from stethoscope.analysis.leaves import matches
 from stethoscope.analysis.leaves_words import newest_line, usual_word
-from stethoscope.analysis.said import FACTS, SAID, number, quantity, unit_of
+from stethoscope.analysis.said import FACTS, SAID, number, quantity, said_share, unit_of
 from stethoscope.analysis.windows import TRUE
 from stethoscope.clock import hms, iso
 from stethoscope.model.finding import Fact, Finding
@@ -19,8 +19,9 @@ from stethoscope.specs.condition_change import Changed
 from stethoscope.specs.condition_kernel import KernelLog
 from stethoscope.specs.condition_long import GROWTH, Long
 from stethoscope.specs.condition_peers import Distant
+from stethoscope.specs.condition_share import Share
 from stethoscope.specs.condition_words import WordDiffers, WordIs
-from stethoscope.specs.rule import Rule, fill, first_metric, placeholders
+from stethoscope.specs.rule import Rule, fill, placeholders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -93,8 +94,8 @@ class Writer:
     def _value(self, name: str, row: int, since: float) -> str | None:
         node = self._moment.snapshot.nodes[self.node(row)]
         if name == "value":
-            metric = first_metric(self._rule)
-            value = None if metric is None else self._number(self._first_compare(), row)
+            first = self._first_compare()
+            value = None if first is None else self._number(first, row)
             return None if value is None else number(value)
         if name == "node_id":
             return node.name
@@ -127,8 +128,10 @@ class Writer:
         more = leaves(self._rule.more_sure) if self._rule.more_sure is not None else ()
         return [*leaves(self._rule.trigger), *more]
 
-    def _first_compare(self) -> Compare | Long:
-        return next(leaf for leaf, _ in leaves(self._rule.trigger) if isinstance(leaf, Compare | Long))
+    def _first_compare(self) -> Compare | Long | Share | None:
+        """Return the first condition that compares a number: `{{value}}` is its value."""
+        found = (leaf for leaf, _ in leaves(self._rule.trigger) if isinstance(leaf, Compare | Long | Share))
+        return next(found, None)
 
     def _own_row(self, scope: Scope, row: int) -> int:
         """Return the row of `scope` that stands for `row` of the rule's scope."""
@@ -281,6 +284,10 @@ class Writer:
             return self._made(leaf.metric, self._reason(leaf.metric, row), "a value", row)
         if type(leaf) in FACTS:
             return FACTS[type(leaf)](leaf, self._moment, self.node(row))
+        if isinstance(leaf, Share):
+            found = self._number(leaf, row)
+            said = None if found is None else float(f"{found:.4g}")
+            return Fact(leaf.name, said, said_share(leaf), self.place(row), iso(self._moment.wall), "console")
         if type(leaf) not in SAID:
             return None
         name, expected = SAID[type(leaf)](leaf, self._moment, self._own_row(leaf.scope(self._moment.catalogue), row))

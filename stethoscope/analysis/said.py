@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from stethoscope.analysis.moment import Moment
     from stethoscope.model.finding import Fact
     from stethoscope.model.metric import Metric
+    from stethoscope.specs.condition_share import Share
 
 _AT_MOST = {">": "at most", ">=": "below", "<": "at least", "<=": "above", "!=": "", "==": "not"}
 
@@ -77,6 +78,11 @@ def said_compare(leaf: Compare, moment: Moment, row: int) -> tuple[str, str]:
         return f"{leaf.metric} total", expected
     over = f"{leaf.window_s:g} s" if leaf.window_s else "since the first reading"
     return (leaf.metric if leaf.aggregate == "last" else f"{leaf.metric} {leaf.aggregate} {over}"), expected
+
+
+def said_share(leaf: Share) -> str:
+    """Return the bound of a share that was crossed."""
+    return f"{_AT_MOST[leaf.operator]} {leaf.threshold:g} %".strip()
 
 
 def said_against(leaf: Against | Distant, moment: Moment, row: int) -> tuple[str, str]:

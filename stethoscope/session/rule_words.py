@@ -26,6 +26,7 @@ from stethoscope.specs.condition_kernel import KernelLog
 from stethoscope.specs.condition_long import Long
 from stethoscope.specs.condition_names import Unmeasured
 from stethoscope.specs.condition_peers import Distant
+from stethoscope.specs.condition_share import SHARES, Share
 from stethoscope.specs.condition_words import About, WordDiffers, WordIs
 
 if TYPE_CHECKING:
@@ -173,6 +174,7 @@ _WORDS: dict[type[Leaf], Callable[[Any, Catalogue], str]] = {
     WordIs: lambda leaf, _: f"{leaf.word} of the node is {' or '.join(leaf.words)}",
     WordDiffers: lambda leaf, _: f"{leaf.word} of the node is not what nearly all others have",
     About: lambda leaf, _: f"{leaf.key} of the {leaf.of} is {' or '.join(leaf.words)}",
+    Share: lambda leaf, _: f"{leaf.name} ({SHARES[leaf.name][0]}) {_IS[leaf.operator]} {leaf.threshold:g} %",
     Unmeasured: lambda leaf, _: f"{leaf.name}: nothing here measures it, so that this is never known",
 }
 

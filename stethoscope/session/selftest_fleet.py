@@ -16,6 +16,7 @@ from stethoscope.model.facts import Devices, Facts
 from stethoscope.model.frame import Frame, Link, LinkState
 from stethoscope.model.metric import DEVICE_SCOPES, REASON_WORDS, WIRE_REASONS, Metric, Reason, Scope
 from stethoscope.model.scheduler import Job
+from stethoscope.specs.metric_names import find, nearest
 from stethoscope.specs.rule_test import expanded
 
 if TYPE_CHECKING:
@@ -102,8 +103,14 @@ class TestFleet:
         return max((len(cells) for devices in samples.values() for cells in devices.values()), default=1)
 
     def _known(self, name: str) -> Metric:
-        if name not in self._catalogue:
-            raise ValueError(f'unknown metric "{name}"{did_you_mean(name, self._catalogue)}')
+        other = find(name, self._catalogue)
+        if other is None:
+            raise ValueError(f'unknown metric "{name}"{nearest(name, self._catalogue)}')
+        if len(other.metrics) != 1:
+            raise ValueError(
+                f"{name} is no metric of ours: give the series of {' and '.join(other.metrics) or 'another'}"
+            )
+        name = other.metrics[0]
         if self._catalogue[name].tier == "console" and self._catalogue[name].scope is not Scope.JOB:
             raise ValueError(f"{name} is worked out by the console: use link, frames or xid")
         return self._catalogue[name]

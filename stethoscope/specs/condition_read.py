@@ -14,6 +14,8 @@ from stethoscope.specs.condition_forms import canonical
 from stethoscope.specs.condition_kernel import read_kernel_log
 from stethoscope.specs.condition_names import Unmeasured, in_our_words, joins, stand_in
 from stethoscope.specs.condition_peers import read_against
+from stethoscope.specs.condition_share import SHARES, as_share
+from stethoscope.specs.condition_share import stand_in as share_stand_in
 from stethoscope.specs.condition_states import read_absent, read_link, read_xid
 from stethoscope.specs.condition_words import read_about, read_word
 from stethoscope.specs.duration import spoken_s
@@ -94,6 +96,11 @@ class ConditionReader:
         other = find(data.get("metric"), self.catalogue)
         if other is None or other.name in self.catalogue:
             return self._held(READERS[key](self, data, path), data, path)
+        if other.name in SHARES:
+            catalogue = {**self.catalogue, other.name: share_stand_in(other.name)}
+            reader = ConditionReader(self.loaded, catalogue)
+            read = as_share(READERS[key](reader, {**data, "metric": other.name}, path), self, path)
+            return self._held(read, data, path)
         if not other.metrics:
             # What is written is checked all the same.
             catalogue = {**self.catalogue, other.name: stand_in(other)}

@@ -10,6 +10,7 @@ import msgspec
 from stethoscope.errors import did_you_mean
 from stethoscope.model.metric import Metric, Scope
 from stethoscope.paths import bundled, config_dir, is_there
+from stethoscope.specs.condition_share import SHARES
 from stethoscope.specs.load import Loaded, Spec, convert, load, several
 
 if TYPE_CHECKING:
@@ -131,8 +132,9 @@ def _put(
 
 def known_names(catalogue: Mapping[str, Metric]) -> dict[str, OtherName]:
     """Return the other names of a catalogue, the short ones of filters among them."""
+    shares = {name: OtherName(name, scope=Scope.GPU, unit="%") for name in SHARES}
     short = {metric.alias: OtherName(metric.alias, (metric.id,)) for metric in catalogue.values() if metric.alias}
-    return {**short, **(catalogue.others if isinstance(catalogue, Catalogue) else {})}
+    return {**shares, **short, **(catalogue.others if isinstance(catalogue, Catalogue) else {})}
 
 
 def find(name: Any, catalogue: Mapping[str, Metric]) -> OtherName | None:

@@ -14,8 +14,7 @@ import msgspec
 from stethoscope.errors import DataError, did_you_mean
 from stethoscope.model.finding import Severity
 from stethoscope.model.metric import Metric, Scope
-from stethoscope.specs.condition import Combined, Compare, Condition, Held, leaves, scope_of
-from stethoscope.specs.condition_long import Long
+from stethoscope.specs.condition import Combined, Condition, Held, scope_of
 from stethoscope.specs.condition_read import ConditionReader
 from stethoscope.specs.load import Loaded, SeveralDataError, convert_part, several
 from stethoscope.specs.rule_check import PLACEHOLDER, call_of, evidence_of, own_words, severity_of
@@ -270,8 +269,3 @@ def fill(text: str, value: Callable[[str], str | None]) -> str:
 @lru_cache(maxsize=1024)
 def _parts(text: str) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(PLACEHOLDER.split(part)) for part in text.split(" · "))
-
-
-def first_metric(rule: Rule) -> str | None:
-    """Return the metric of the first condition that has one: `{{value}}` is its value."""
-    return next((leaf.metric for leaf, _ in leaves(rule.trigger) if isinstance(leaf, Compare | Long)), None)

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from stethoscope.errors import did_you_mean
 from stethoscope.model.finding import Severity
 from stethoscope.model.metric import Metric, Scope
+from stethoscope.specs.condition_share import SHARES
 from stethoscope.specs.metric_names import find, nearest
 from stethoscope.text import clean
 
@@ -88,6 +89,9 @@ def own_words(text: str, loaded: Loaded, path: Path, catalogue: Mapping[str, Met
         if name.lower() in OTHER_PLACEHOLDERS:
             return f"{{{{{OTHER_PLACEHOLDERS[name.lower()]}}}}}"
         other = find(name, catalogue)
+        if other is not None and other.name in SHARES:
+            # What a rule says of a share is what it compares.
+            return "{{value}} %"
         if other is None or len(other.metrics) != 1:
             near = did_you_mean(name, (*PLACEHOLDERS, *catalogue))
             errors.append(loaded.error(f'unknown placeholder "{clean(name, 60)}"{near}', *path))

@@ -27,7 +27,7 @@ MINE = """\
   - {type: alert, message: "{{node}} is hot"}
   - {type: api_call, url: "https://example.org/drain", body: {node: "{{node}}"}}
   tests:
-  - {name: hot, series: {gpu_temp: "95 x62"}, expect: P2}
+  - {name: hot, series: {DCGM_FI_DEV_GPU_TEMP: "95 x62"}, expect: P2}
   - {name: warm, series: {gpu_temp: "60 x62"}, expect: none}
 - {rule_id: gpu_hot, enabled: false}
 """
