@@ -68,6 +68,10 @@ class SharedLogs:
 
     def _progress(self, job: str, run: JobRun) -> None:
         state = run.state(self._twin.t_s)
+        if job not in self._printed:
+            # A job that began meanwhile.
+            self.files.setdefault(path_of(job), bytearray())
+            self._printed[job] = self._twin.t_s, state.steps
         if state.step_time_s is None or state.state != "RUNNING" or state.steps <= self._printed[job][1]:
             return
         self._print(job, run, self._twin.t_s, state.steps)
