@@ -102,6 +102,9 @@ class Correlation:
         if not stops:
             return
         jobs = self._shared(moment).jobs()
+        if not any(jobs):
+            # Where nobody says who works for whom, what falls everywhere at that moment fell because of it.
+            jobs = ["all"] * len(jobs)
         began: dict[str, float] = {}
         for number in stops:
             rule = self._rules[number]

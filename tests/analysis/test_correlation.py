@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stethoscope.analysis.blind import RETURN_S
 from stethoscope.analysis.correlation import Correlation
 from stethoscope.analysis.layout import Layout
 from stethoscope.analysis.moment import Moment
@@ -382,7 +383,8 @@ def test_nodes_that_do_not_come_back_are_lost_a_minute_later() -> None:
         found = run(judge, lambda s: later(fleet(16, links=gone((3,))), s), (seconds,))
         ids.append((seconds, [finding.id for finding in found]))
     changes = [ids[0], *(now for before, now in pairwise(ids) if now[1] != before[1])]
-    assert changes == [(20, ["telemetry_lost@this machine"]), (115, ["lost@gpu-003"])]
+    assert [now for _, now in changes] == [["telemetry_lost@this machine"], ["lost@gpu-003"]]
+    assert changes[1][0] - 20 >= RETURN_S
 
 
 def test_a_node_that_was_lost_before_stays_lost() -> None:
