@@ -47,7 +47,7 @@ def test_a_fault_in_the_same_life_is_found() -> None:
         8,
         "gpu_thermal_throttle",
         "gpu-004/gpu/2",
-        0.1 * HOUR_S,
+        0.03 * HOUR_S,
         {"temp_c": 88.0, "mem_temp_c": None, "clock_mhz": 1100.0, "ramp": 60.0},
     )
     soak = Soak(Life(8, 5, (hot,)))
