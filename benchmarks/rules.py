@@ -78,7 +78,7 @@ def snapshots(nodes: int) -> Iterator[FleetSnapshot]:
     state = FleetState(load_catalogue(), specs, "bench")
     for name in names:
         state.set_link(name, Link(LinkState.LIVE, since=START_WALL))
-    job = Job("1", "train", "running", nodes=tuple(names))
+    jobs = (Job("1", "train", "running", nodes=tuple(names)),)
     for tick in range(TICKS):
         mono = tick * TICK_S
         wall = b'"wall":%.3f' % (START_WALL + mono)
@@ -87,7 +87,7 @@ def snapshots(nodes: int) -> Iterator[FleetSnapshot]:
             for raw in lines[at % HEALTHY]:
                 state.apply(Frame(name, START_WALL + mono, mono, raw), parse(raw))
         if tick >= WARM:
-            yield replace(state.snapshot(START_WALL + mono, mono), jobs=(job,))
+            yield replace(state.snapshot(START_WALL + mono, mono), jobs=jobs)
 
 
 def throttled(snapshot: FleetSnapshot) -> FleetSnapshot:

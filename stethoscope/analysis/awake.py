@@ -34,9 +34,9 @@ class Awake:
         """Return the nodes of which too little was heard since this machine was away; None when that is over."""
         if self._last is not None and snapshot.nodes:
             mono, wall = self._last
-            least_s = max(SLEPT_S, 3 * min(node.tick_s for node in snapshot.nodes))
             # A suspended machine stops the monotonic clock too: then only the wall clock has moved on.
-            if max(snapshot.mono - mono, snapshot.wall - wall) > least_s:
+            passed_s = max(snapshot.mono - mono, snapshot.wall - wall)
+            if passed_s > SLEPT_S and passed_s > 3 * min(node.tick_s for node in snapshot.nodes):
                 self._woke = snapshot.mono
                 self._frames = np.array([node.frames for node in self._nodes], dtype=np.int64)
         self._last, self._nodes = (snapshot.mono, snapshot.wall), snapshot.nodes

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stethoscope.model.metric import Scope
+from stethoscope.model.metric import DEVICE_SCOPES, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -47,6 +47,19 @@ def numbered(layout: Layout, nodes: tuple[Node, ...], scope: Scope, of: str) -> 
     key = _KEYS[of]
     numbers: dict[Hashable, int] = {}
     groups = np.full(len(owner), -1, dtype=np.int64)
+    if scope in DEVICE_SCOPES and of in ("model", "name"):
+        # Nodes of one kind share what is said of their devices.
+        known: dict[tuple[int, int], Numbers] = {}
+        for node in nodes:
+            first, devices = node.device_first.get(scope, -1), node.devices.get(scope, ())
+            if first < 0:
+                continue
+            shared = (id(devices), id(node.about))
+            if shared not in known:
+                kinds = [key(node, scope, at) for at in range(len(devices))]
+                known[shared] = np.array([numbers.setdefault(kind, len(numbers)) for kind in kinds], np.int64)
+            groups[first : first + len(devices)] = known[shared]
+        return np.where(owner >= 0, groups, -1)
     for row in np.flatnonzero(owner >= 0):
         found = key(nodes[owner[row]], scope, int(position[row]))
         if found is not None:

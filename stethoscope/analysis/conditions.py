@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stethoscope.analysis.alike import of_one, settled
 from stethoscope.analysis.baseline import deviates
 from stethoscope.analysis.changed import changed, changed_memory
 from stethoscope.analysis.counting import counts, counts_memory
@@ -15,7 +17,8 @@ from stethoscope.analysis.leaves_words import about, kernel_log, word_differs, w
 from stethoscope.analysis.long import long, long_memory
 from stethoscope.analysis.past import Past
 from stethoscope.analysis.shares import share, share_memory
-from stethoscope.analysis.windows import TRUE, Flags, Hold, Verdicts
+from stethoscope.analysis.windows import FALSE, TRUE, Flags, Hold, Verdicts
+from stethoscope.model.grid import is_uniform
 from stethoscope.specs.condition import (
     Absent,
     Against,
@@ -80,7 +83,8 @@ class Evaluator:
     @property
     def nbytes(self) -> int:
         """Return the memory of all that is kept."""
-        return sum(memory.nbytes for memory in self._shared.values())
+        shared = sum(memory.nbytes for memory in self._shared.values())
+        return shared + sum(hold.nbytes for hold in self._holds.values())
 
     def prepare(self, condition: Condition, scope: Scope) -> None:
         """Make room for what `condition`, evaluated on the rows of `scope`, must remember."""
@@ -154,16 +158,31 @@ class Evaluator:
             self._results[key] = self._evaluate(condition, scope, moment)
         return self._results[key]
 
+    def _combined(self, condition: Combined, scope: Scope, moment: Moment) -> Verdicts:
+        if condition.how == "not":
+            denied = self.verdicts(condition.parts[0], scope, moment)
+            negate = partial(np.subtract, np.int8(TRUE), dtype=np.int8)
+            return moment.recall.made((condition, scope), (denied,), lambda: settled(of_one(denied, negate)))
+        decides, joined = (FALSE, np.minimum) if condition.how == "all" else (TRUE, np.maximum)
+        result: Verdicts | None = None
+        for part in condition.parts:
+            if result is not None and is_uniform(result) and result[0] == decides and not _watches(part):
+                # Whatever the others say; those that watch how long something lasts must look all the same.
+                continue
+            verdicts = self.verdicts(part, scope, moment)
+            if result is None or (is_uniform(verdicts) and verdicts[0] == decides):
+                result = verdicts
+            elif not (is_uniform(result) and result[0] == decides):
+                result = _both(joined, TRUE - decides, result, verdicts)
+        assert result is not None
+        return result
+
     def _evaluate(self, condition: Condition, scope: Scope, moment: Moment) -> Verdicts:
         if isinstance(condition, Held):
             part = self.verdicts(condition.part, scope, moment)
             return self._holds[condition, scope].update(part, moment.mono)
         if isinstance(condition, Combined):
-            parts = [self.verdicts(part, scope, moment) for part in condition.parts]
-            if condition.how == "not":
-                return (TRUE - parts[0]).astype(np.int8)
-            reduce = np.minimum if condition.how == "all" else np.maximum
-            return parts[0] if len(parts) == 1 else reduce.reduce(parts)
+            return self._combined(condition, scope, moment)
         verdicts, _ = self.leaf(condition, moment)
         own = condition.scope(self.catalogue)
         return verdicts if own is scope else np.asarray(moment.spread(verdicts, scope), dtype=np.int8)
@@ -192,3 +211,20 @@ def shortened_s(held: Held) -> float:
     """
     compares_moments = any(isinstance(leaf, Compare) and leaf.aggregate != "last" for leaf, _ in leaves(held.part))
     return 0.0 if compares_moments else min(held.window_s, SINGLE_LOOK_S)
+
+
+@lru_cache(maxsize=4096)
+def _watches(condition: Condition) -> bool:
+    """Tell whether a condition has a part that must see every moment."""
+    if isinstance(condition, Held):
+        return True
+    return isinstance(condition, Combined) and any(_watches(part) for part in condition.parts)
+
+
+def _both(joined: np.ufunc, neutral: int, one: Verdicts, other: Verdicts) -> Verdicts:
+    if is_uniform(one) and one[0] == neutral:
+        return other
+    if is_uniform(other) and other[0] == neutral:
+        return one
+    verdicts: Verdicts = joined(one, other)
+    return settled(verdicts)

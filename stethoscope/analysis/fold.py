@@ -69,6 +69,7 @@ class FleetState:
         self._live = np.zeros(count)
         self._pending = np.ones(count, np.bool_)
         self._requests: dict[str, None] = {}
+        self._inventory = object()
         self._snapshot: FleetSnapshot | None = None
         self._reachable = self.tables[Scope.NODE].index.get("node_reachable")
         self._age = self.tables[Scope.NODE].index.get("node_data_age")
@@ -180,6 +181,7 @@ class FleetState:
             catalogue=self.catalogue,
             events=self.events.newest(),
             by_name=self._by_name,
+            inventory=self._inventory,
             jobs=self.jobs,
             scheduler_note=self.scheduler_note,
         )
@@ -266,6 +268,7 @@ class FleetState:
 
     def _place(self, scope: Scope, first: int, room: int, old: int, count: int, new: frozenset[int]) -> tuple[int, int]:
         """Return where the block of `count` devices is and how many rows it has, with those of `new` ones cleared."""
+        self._inventory = object()
         columns = self.tables[scope]
         if first < 0:
             # Mounts come and go: with some room a block stays where rules remember it.

@@ -22,6 +22,7 @@ class Layout:
     def __init__(self, snapshot: FleetSnapshot) -> None:
         """Read the inventory of every node."""
         self._nodes = snapshot.nodes
+        self._inventory = snapshot.inventory
         self.owner: dict[Scope, Numbers] = {}
         """Index of the node of each row, -1 for rows that belong to none."""
         self.position: dict[Scope, Numbers] = {}
@@ -54,17 +55,20 @@ class Layout:
         return (
             len(snapshot.nodes) == len(self._nodes)
             and tuple(job.id for job in snapshot.jobs) == self._jobs
-            and all(
-                old is new
-                or (
-                    old.gpu_first == new.gpu_first
-                    and old.port_first == new.port_first
-                    and (old.gpus is new.gpus or old.gpus == new.gpus)
-                    and (old.ports is new.ports or old.ports == new.ports)
-                    and (old.devices is new.devices or old.devices == new.devices)
-                    and (old.device_first is new.device_first or old.device_first == new.device_first)
+            and (
+                (self._inventory is not None and snapshot.inventory is self._inventory)
+                or all(
+                    old is new
+                    or (
+                        old.gpu_first == new.gpu_first
+                        and old.port_first == new.port_first
+                        and (old.gpus is new.gpus or old.gpus == new.gpus)
+                        and (old.ports is new.ports or old.ports == new.ports)
+                        and (old.devices is new.devices or old.devices == new.devices)
+                        and (old.device_first is new.device_first or old.device_first == new.device_first)
+                    )
+                    for old, new in zip(self._nodes, snapshot.nodes, strict=True)
                 )
-                for old, new in zip(self._nodes, snapshot.nodes, strict=True)
             )
             and all(len(self.owner[scope]) == table.values.shape[1] for scope, table in snapshot.tables.items())
         )

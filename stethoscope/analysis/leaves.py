@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import operator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stethoscope.analysis.alike import of_one, settled
 from stethoscope.analysis.samples import Samples
 from stethoscope.analysis.trend import Trend
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Flags, Ring, Verdicts
+from stethoscope.model.frame import LinkState
 from stethoscope.model.metric import Kind, Reason, Scope
 from stethoscope.specs.condition import EXPECTED, OVERDUE, TRENDS, Absent, Against, Compare, LinkIs, XidSeen
 
@@ -57,14 +60,11 @@ def compare_memory(leaf: Compare, evaluator: Evaluator) -> Memory | None:
 def compare(leaf: Compare, moment: Moment, evaluator: Evaluator) -> Answer:
     """Compare a metric with its threshold."""
     if leaf.aggregate == "last":
-        values = moment.values(leaf.metric)
-        return compared(leaf.operator, values, threshold_of(leaf, moment)), values
+        return _of_now(leaf, moment, moment.values(leaf.metric))
     if leaf.aggregate == "total":
-        standing = moment.standing(leaf.metric)
-        return compared(leaf.operator, standing, threshold_of(leaf, moment)), standing
+        return _of_now(leaf, moment, moment.standing(leaf.metric))
     if not leaf.window_s:
-        totals = moment.totals(leaf.metric)
-        return compared(leaf.operator, totals, threshold_of(leaf, moment)), totals
+        return _of_now(leaf, moment, moment.totals(leaf.metric))
     samples = evaluator.memory(leaf)
     if isinstance(samples, Trend):
         trend = samples.slope(moment.mono) if leaf.aggregate == "slope" else samples.stddev(moment.mono)
@@ -82,6 +82,15 @@ def compare(leaf: Compare, moment: Moment, evaluator: Evaluator) -> Answer:
             verdicts[_OPERATORS[leaf.operator](values, leaf.threshold)] = TRUE
         return verdicts, values
     return _change(leaf, ring, moment)
+
+
+def _of_now(leaf: Compare, moment: Moment, values: Floats) -> Answer:
+    threshold = threshold_of(leaf, moment)
+    of: tuple[object, ...] = (values, threshold)
+    if isinstance(threshold, float):
+        of = (values,)
+    made = moment.recall.made((leaf, "compared"), of, lambda: settled(compared(leaf.operator, values, threshold)))
+    return made, values
 
 
 def _change(leaf: Compare, ring: Ring, moment: Moment) -> Answer:
@@ -120,29 +129,40 @@ def threshold_of(leaf: Compare, moment: Moment) -> float | Floats:
         return leaf.threshold
     nodes = moment.snapshot.nodes
     if leaf.threshold == EXPECTED:
-        return np.array([np.nan if node.expected_gpus is None else node.expected_gpus for node in nodes])
+        expected = [np.nan if node.expected_gpus is None else node.expected_gpus for node in nodes]
+        return moment.recall.same(EXPECTED, np.array(expected, np.float64))
     if leaf.threshold == OVERDUE:
-        return np.array([5 * node.tick_s + 5 for node in nodes], dtype=np.float64)
-    return moment.values(leaf.threshold) * leaf.times
+        return moment.recall.same(OVERDUE, 5 * moment.tick_s + 5)
+    values = moment.values(leaf.threshold)
+    return moment.recall.made((leaf, "threshold"), (values,), lambda: settled(values * leaf.times))
 
 
 def compared(operator_: str, values: Floats, threshold: float | Floats) -> Verdicts:
     """Return the verdict of each row, unknown where the value or what it is compared with is NaN."""
-    unknown = np.isnan(values) | np.isnan(threshold)
+    if isinstance(threshold, float):
+        return of_one(values, lambda some: _compared(operator_, some, threshold))
+    return _compared(operator_, values, threshold)
+
+
+def _compared(operator_: str, values: Floats, threshold: float | Floats) -> Verdicts:
+    unknown = np.isnan(values)
+    if not isinstance(threshold, float):
+        unknown |= np.isnan(threshold)
     if operator_ == "has":
         bits = np.where(unknown, 0.0, values).astype(np.int64)
         true = (bits & np.where(np.isnan(threshold), 0.0, threshold).astype(np.int64)) != 0
     else:
         true = _OPERATORS[operator_](values, threshold)
-    verdicts = np.where(true, np.int8(TRUE), np.int8(FALSE))
-    verdicts[unknown] = UNKNOWN
+    verdicts: Verdicts = true.astype(np.int8)
+    verdicts += verdicts
+    np.copyto(verdicts, np.int8(UNKNOWN), where=unknown)
     return verdicts
 
 
 def _covered(leaf: Compare, values: Floats, ages: Floats, least_s: float) -> Verdicts:
     """Return the verdicts where samples reach back for `least_s`, the window give or take a slot, else unknown."""
     assert isinstance(leaf.threshold, float)
-    verdicts = compared(leaf.operator, values, leaf.threshold)
+    verdicts = _compared(leaf.operator, values, leaf.threshold)
     verdicts[~(ages >= least_s)] = UNKNOWN
     return verdicts
 
@@ -151,14 +171,18 @@ def against(leaf: Against, moment: Moment, evaluator: Evaluator) -> Answer:
     """Compare a metric with the median of its peers."""
     values = moment.values(leaf.metric)
     medians = moment.medians(leaf.metric, leaf.of)
-    if leaf.by == "ratio":
-        distance = np.divide(values, medians, out=np.full(len(values), np.nan), where=medians > 0)
-    else:
-        distance = values - medians
-    if leaf.below is not None:
-        return compared("<", distance, leaf.below), values
-    assert leaf.above is not None
-    return compared(">", distance, leaf.above), values
+
+    def judge() -> Verdicts:
+        if leaf.by == "ratio":
+            distance = np.divide(values, medians, out=np.full(len(values), np.nan), where=medians > 0)
+        else:
+            distance = values - medians
+        if leaf.below is not None:
+            return settled(compared("<", distance, leaf.below))
+        assert leaf.above is not None
+        return settled(compared(">", distance, leaf.above))
+
+    return moment.recall.made((leaf, "against"), (values, medians), judge), values
 
 
 def absent(leaf: Absent, moment: Moment, evaluator: Evaluator) -> Answer:
@@ -167,21 +191,36 @@ def absent(leaf: Absent, moment: Moment, evaluator: Evaluator) -> Answer:
     if column is None:
         return np.full(moment.rows(table.scope), np.int8(UNKNOWN)), None
     reasons = table.reasons[column]
-    verdicts = np.where(np.isin(reasons, leaf.reasons), np.int8(TRUE), np.int8(FALSE))
-    unanswered = np.isin(reasons, [reason for reason in _NO_ANSWER if reason not in leaf.reasons])
-    verdicts[unanswered | ~moment.seen(leaf.metric)] = UNKNOWN
-    return verdicts, None
+    seen = moment.seen(leaf.metric)
+
+    def judge() -> Verdicts:
+        verdicts = _absence(leaf.reasons)[reasons]
+        verdicts[~seen] = UNKNOWN
+        return settled(verdicts)
+
+    return moment.recall.made((leaf, "absent"), (reasons, seen), judge), None
+
+
+@lru_cache(maxsize=64)
+def _absence(wanted: tuple[Reason, ...]) -> Verdicts:
+    """Return the verdict of each reason, by its code."""
+    verdicts = np.full(256, FALSE, np.int8)
+    verdicts[[reason for reason in _NO_ANSWER if reason not in wanted]] = UNKNOWN
+    verdicts[list(wanted)] = TRUE
+    return verdicts
 
 
 def link(leaf: LinkIs, moment: Moment, evaluator: Evaluator) -> Answer:
     """Tell which nodes' links are in the states of the leaf; one that is being made is not known."""
 
-    def verdict(state: Any) -> int:
+    def verdict(state: LinkState) -> int:
         if state in leaf.states:
             return TRUE
         return UNKNOWN if state.is_pending else FALSE
 
-    return np.array([verdict(node.link.state) for node in moment.snapshot.nodes], dtype=np.int8), None
+    by_state = {state: verdict(state) for state in LinkState}
+    verdicts = np.array([by_state[state] for state in moment.link_states], dtype=np.int8)
+    return moment.recall.same(leaf, verdicts), None
 
 
 def xid(leaf: XidSeen, moment: Moment, evaluator: Evaluator) -> Answer:

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from stethoscope.analysis.alike import filled, settled
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Verdicts
 from stethoscope.clock import iso
 from stethoscope.model.finding import Fact
@@ -42,7 +43,7 @@ def word_differs(leaf: WordDiffers, moment: Moment, evaluator: Evaluator) -> Ans
     words = moment.words(leaf.word)
     usual = usual_word(moment, leaf.word)
     if usual is None:
-        return np.full(len(words), np.int8(UNKNOWN)), None
+        return filled(len(words), UNKNOWN, np.int8), None
     return _of_words(words, moment, lambda said: said != usual), None
 
 
@@ -64,14 +65,20 @@ def about(leaf: About, moment: Moment, evaluator: Evaluator) -> Answer:
 
 
 def _known_about(leaf: About, moment: Moment) -> Verdicts:
-    owner, position = moment.layout.owner[leaf.of], moment.layout.position[leaf.of]
-    verdicts = np.full(len(owner), np.int8(UNKNOWN))
-    for row in np.flatnonzero(owner >= 0):
-        node = moment.snapshot.nodes[owner[row]]
-        said = node.about.get((leaf.of, node.devices[leaf.of][int(position[row])]), {}).get(leaf.key)
-        if said is not None:
-            verdicts[row] = TRUE if said in leaf.words else FALSE
-    return verdicts
+    verdicts = np.full(moment.rows(leaf.of), np.int8(UNKNOWN))
+    # Nodes of one kind share what is said of their devices.
+    known: dict[tuple[int, int], Verdicts] = {}
+    for node in moment.snapshot.nodes:
+        first, devices = node.device_first.get(leaf.of, -1), node.devices.get(leaf.of, ())
+        if first < 0:
+            continue
+        shared = (id(devices), id(node.about))
+        if shared not in known:
+            said = [node.about.get((leaf.of, device), {}).get(leaf.key) for device in devices]
+            told = [UNKNOWN if one is None else TRUE if one in leaf.words else FALSE for one in said]
+            known[shared] = np.array(told, np.int8)
+        verdicts[first : first + len(devices)] = known[shared]
+    return settled(verdicts)
 
 
 def kernel_log(leaf: KernelLog, moment: Moment, evaluator: Evaluator) -> Answer:
@@ -110,4 +117,4 @@ def fact_of_word(leaf: WordIs | WordDiffers, moment: Moment, row: int) -> Fact |
 def _of_words(words: list[str | None], moment: Moment, is_so: Callable[[str], bool]) -> Verdicts:
     verdicts = np.array([UNKNOWN if said is None else (TRUE if is_so(said) else FALSE) for said in words], np.int8)
     verdicts[~moment.fresh] = UNKNOWN
-    return verdicts
+    return settled(verdicts)

@@ -60,6 +60,12 @@ def long(leaf: Long, moment: Moment, evaluator: Evaluator) -> Answer:
     enough where more of it can only add to a counter."""
     memory = evaluator.memory(leaf)
     assert isinstance(memory, PastMemory)
+    # The past is looked at once a minute, and over hours that is often enough for its age too.
+    of = (memory.past, memory.past.version)
+    return moment.recall.made((leaf, "long"), of, lambda: _long(leaf, moment, memory))
+
+
+def _long(leaf: Long, moment: Moment, memory: PastMemory) -> Answer:
     changed, last, ages = memory.past.change(leaf.metric, leaf.window_s, moment.wall)
     rows = moment.rows(moment.catalogue[leaf.metric].scope)
     if len(changed) != rows:
@@ -70,7 +76,7 @@ def long(leaf: Long, moment: Moment, evaluator: Evaluator) -> Answer:
     if leaf.aggregate == GROWTH:
         before = last - changed
         values = 100 * np.divide(changed, before, out=np.full(rows, np.nan), where=before > 0)
-    verdicts = compared(leaf.operator, values, leaf.threshold)
+    verdicts = compared(leaf.operator, values, leaf.threshold).copy()
     lower_bound = moment.catalogue[leaf.metric].kind is Kind.COUNTER and leaf.operator in (">", ">=")
     short = ~(ages >= leaf.window_s - SLOT_S)
     verdicts[short & ~((verdicts == TRUE) & lower_bound)] = UNKNOWN

@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from stethoscope.analysis.alike import Recall, filled, settled
 from stethoscope.analysis.kernel_kinds import newest_by_kind
 from stethoscope.analysis.occupation import Occupation
+from stethoscope.analysis.part_times import PartTimes
 from stethoscope.analysis.peers import group_medians
+from stethoscope.model.grid import Grid
 from stethoscope.model.metric import Kind, Metric, Reason, Scope
 from stethoscope.specs.condition import OfMetric, XidSeen
 from stethoscope.specs.condition_kernel import KernelLog
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Callable, Hashable, Mapping
 
     from stethoscope.analysis.layout import Layout, Numbers
     from stethoscope.analysis.windows import Flags
@@ -39,8 +42,11 @@ class Change(NamedTuple):
 class Moment:
     """One snapshot, with what every condition asks of it worked out once."""
 
-    def __init__(self, snapshot: FleetSnapshot, layout: Layout, catalogue: Mapping[str, Metric]) -> None:
-        """Take `now` from the snapshot."""
+    def __init__(
+        self, snapshot: FleetSnapshot, layout: Layout, catalogue: Mapping[str, Metric], recall: Recall | None = None
+    ) -> None:
+        """Take `now` from the snapshot; `recall` has what was made at moments before, of the same rows."""
+        self.recall = recall or Recall()
         self.snapshot = snapshot
         self.layout = layout
         self.catalogue = catalogue
@@ -48,12 +54,18 @@ class Moment:
         self.occupation: Occupation | None = None
         """What rows do now, with what is remembered of before, if something asks for it."""
         nodes = snapshot.nodes
-        frame = np.array([np.nan if node.frame_mono is None else node.frame_mono for node in nodes], dtype=np.float64)
-        tick = np.array([node.tick_s for node in nodes], dtype=np.float64)
+        # None becomes NaN.
+        frame = np.array([node.frame_mono for node in nodes], dtype=np.float64)
+        self.tick_s = np.array([node.tick_s for node in nodes], dtype=np.float64)
         self.frame_mono = frame
         """When each node sent its last frame, NaN for never."""
-        self.fresh = np.nan_to_num(self.mono - frame, nan=np.inf) <= 3 * tick + 1
+        self.fresh: Flags = self.recall.same(
+            "fresh", np.nan_to_num(self.mono - frame, nan=np.inf) <= 3 * self.tick_s + 1
+        )
         """Whether what a node said last still stands for now."""
+        self.link_states = [node.link.state for node in nodes]
+        self._parts: PartTimes | None = None
+        self._fresh_groups: dict[str, Flags] = {}
         self._fresh: dict[tuple[str, Scope], Flags] = {}
         self._values: dict[str, Floats] = {}
         self._readable: Flags | None = None
@@ -85,20 +97,29 @@ class Moment:
             return owned
         key = (about.group, about.scope)
         if key not in self._fresh:
-            fresh = self._fresh_parts(about.group) if about.group else self.fresh
-            self._fresh[key] = (self.layout.owner[about.scope] >= 0) & self.spread(fresh, about.scope)
+            fresh, owner = self._fresh_of(about.group), self.layout.owner[about.scope]
+            self._fresh[key] = self.recall.made(
+                ("seen", *key), (fresh, owner), lambda: settled((owner >= 0) & self.spread(fresh, about.scope))
+            )
         return self._fresh[key]
 
-    def _fresh_parts(self, group: str) -> Flags:
+    def _fresh_of(self, group: str) -> Flags:
         """Return by node whether the last part of `group` still stands; where none is known, whether the node does."""
-        parts = [node.parts.get(group) for node in self.snapshot.nodes]
-        age_s = np.array([np.nan if part is None else self.mono - part.mono for part in parts], dtype=np.float64)
-        every_s = np.array([np.nan if part is None else part.every_s for part in parts], dtype=np.float64)
-        return np.where(np.isnan(age_s), self.fresh, age_s <= 3 * every_s + 1)
+        if not group:
+            return self.fresh
+        if group not in self._fresh_groups:
+            if self._parts is None:
+                self._parts = self.recall.made("parts", (), PartTimes)
+                self._parts.follow(self.snapshot.nodes)
+            mono, every_s = self._parts.of(group)
+            age_s = self.mono - mono
+            fresh = np.where(np.isnan(age_s), self.fresh, age_s <= 3 * every_s + 1)
+            self._fresh_groups[group] = self.recall.same(("fresh", group), fresh)
+        return self._fresh_groups[group]
 
     def values(self, metric: str) -> Floats:
         """Return the values of a metric in its shown unit (a counter's rate), NaN where there is none that stands; the
-        same array each time."""
+        same array each time, which nobody changes."""
         if metric not in self._values:
             self._values[metric] = self._read(metric)
         return self._values[metric]
@@ -106,10 +127,25 @@ class Moment:
     def _read(self, metric: str) -> Floats:
         table, column = self.table(metric)
         if column is None:
-            return np.full(self.rows(table.scope), np.nan)
-        known = (table.reasons[column] == Reason.PRESENT) & self.seen(metric)
-        scale = self.catalogue[metric].rate_scale if self.catalogue[metric].kind is Kind.COUNTER else 1.0
-        return np.where(known, table.values[column].astype(np.float64, copy=False) * scale, np.nan)
+            return filled(self.rows(table.scope), np.nan, np.float64)
+        about = self.catalogue[metric]
+        scale = about.rate_scale if about.kind is Kind.COUNTER else 1.0
+        values = table.values[column]
+        as_shown = scale == 1.0 and values.dtype == np.float64
+        return self._where_seen(metric, "values", (values,), lambda: values if as_shown else values * np.float64(scale))
+
+    def _where_seen(self, metric: str, what: str, of: tuple[Any, ...], read: Callable[[], Floats]) -> Floats:
+        """Return what is read of a metric, of the same arrays only once, NaN where it is not seen. Rows of no node have
+        no values."""
+        about = self.catalogue[metric]
+        fresh = None if about.tier == "console" else self._fresh_of(about.group)
+
+        def make() -> Floats:
+            if fresh is None or fresh.all():
+                return settled(read())
+            return settled(np.where(self.seen(metric), read(), np.nan))
+
+        return self.recall.made((metric, what), (*of, fresh), make)
 
     def totals(self, metric: str) -> Floats:
         """Return what a counter has counted since its first reading, NaN where unknown; of a gauge its value."""
@@ -118,22 +154,33 @@ class Moment:
         table, column = self.table(metric)
         counter = table.counter_index.get(metric)
         if column is None or counter is None:
-            return np.full(self.rows(table.scope), np.nan)
-        known = (
-            (table.total_reasons[counter] == Reason.PRESENT)
-            & (table.reasons[column] != Reason.SATURATED)
-            & self.seen(metric)
+            return filled(self.rows(table.scope), np.nan, np.float64)
+        counted, total_reasons, reasons = (
+            table.since_first[counter],
+            table.total_reasons[counter],
+            table.reasons[column],
         )
-        return np.where(known, table.since_first[counter].astype(np.float64), np.nan)
+
+        def read() -> Floats:
+            known = (total_reasons == Reason.PRESENT) & (reasons != Reason.SATURATED)
+            return np.where(known, counted.astype(np.float64), np.nan)
+
+        # The difference is made anew each time, what it is made of is not.
+        grid: Any = table.since_first
+        of = grid.behind(counter) if isinstance(grid, Grid) else (counted,)
+        return self._where_seen(metric, "totals", (*of, total_reasons, reasons), read)
 
     def standing(self, metric: str) -> Floats:
         """Return what a counter stands at, NaN where unknown."""
         table, column = self.table(metric)
         counter = table.counter_index.get(metric)
         if column is None or counter is None:
-            return np.full(self.rows(table.scope), np.nan)
-        known = (table.total_reasons[counter] == Reason.PRESENT) & self.seen(metric)
-        return np.where(known, table.totals[counter].astype(np.float64), np.nan)
+            return filled(self.rows(table.scope), np.nan, np.float64)
+        totals, reasons = table.totals[counter], table.total_reasons[counter]
+        return self._where_seen(
+            metric, "standing", (totals, reasons),
+            lambda: np.where(reasons == Reason.PRESENT, totals.astype(np.float64), np.nan),
+        )  # fmt: skip
 
     def groups(self, scope: Scope, of: str) -> Numbers:
         """Return the number of the group of comparable rows of each row, -1 for none; `of` is any of `comparable.KINDS`
@@ -146,7 +193,10 @@ class Moment:
         """Return for each row the median of its peers."""
         key = (metric, of)
         if key not in self._medians:
-            self._medians[key] = group_medians(self.values(metric), self.groups(self.catalogue[metric].scope, of))
+            values, groups = self.values(metric), self.groups(self.catalogue[metric].scope, of)
+            self._medians[key] = self.recall.made(
+                ("medians", *key), (values, groups), lambda: settled(group_medians(values, groups))
+            )
         return self._medians[key]
 
     def keep_medians(self, metric: str, of: str, medians: Floats) -> None:

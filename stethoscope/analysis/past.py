@@ -47,6 +47,8 @@ class _Scope:
     """Of each node, its devices and their places."""
     first: Floats = field(default_factory=lambda: np.empty(0))
     """Wall seconds of the first look at each place."""
+    size: int = 0
+    """How many places there are, also those that have no room yet."""
     rows: Devices = field(default_factory=lambda: np.empty(0, np.int64))
     """Place of the device that each row of the table stands for, -1 for none."""
 
@@ -187,17 +189,21 @@ class Past:
     def _places(self, kind: Scope, node: str, devices: tuple[str, ...], *, alone: bool = True) -> Devices:
         """Return the places of the devices of a node, new ones for those that are not known; with `alone` the node has
         no others any more."""
+        places = self._numbers(kind, node, devices, alone=alone)
+        self._grow(kind)
+        return places
+
+    def _numbers(self, kind: Scope, node: str, devices: tuple[str, ...], *, alone: bool = True) -> Devices:
+        """Return the same, without making room for new ones yet."""
         scope = self._scopes[kind]
         known_devices, known = scope.places.get(node, ((), np.empty(0, np.int64)))
         if known_devices == devices:
             return known
         by_name = dict(zip(known_devices, known.tolist(), strict=True))
-        size = len(scope.first)
         for device in devices:
             if device not in by_name:
-                by_name[device] = size
-                size += 1
-        self._grow(kind, size)
+                by_name[device] = scope.size
+                scope.size += 1
         places = np.array([by_name[device] for device in devices], np.int64)
         if alone:
             scope.places[node] = devices, places
@@ -205,9 +211,9 @@ class Past:
             scope.places[node] = tuple(by_name), np.array(list(by_name.values()), np.int64)
         return places
 
-    def _grow(self, kind: Scope, size: int) -> None:
+    def _grow(self, kind: Scope) -> None:
         scope = self._scopes[kind]
-        more = size - len(scope.first)
+        more = scope.size - len(scope.first)
         if more <= 0:
             return
         fresh = np.full(more, np.nan)
@@ -223,8 +229,9 @@ class Past:
             scope.rows = np.full(len(layout.owner[kind]), -1, np.int64)
             for node, devices in wanted:
                 rows = snapshot.rows(node, kind)
-                scope.rows[rows.start : rows.stop] = self._places(kind, node.name, devices)
+                scope.rows[rows.start : rows.stop] = self._numbers(kind, node.name, devices)
                 self._unsaved_nodes[kind, node.name] = None
+            self._grow(kind)
         self._layout = layout
 
     def _take(self, metric: Metric, log: _Log, snapshot: FleetSnapshot, booked: Floats) -> None:

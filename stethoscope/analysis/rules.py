@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stethoscope.analysis import service, telling
+from stethoscope.analysis.alike import Recall, filled
 from stethoscope.analysis.awake import Awake
 from stethoscope.analysis.conditions import Evaluator, watched_s
 from stethoscope.analysis.correlate import FOLD_ABOVE, UNFOLD_BELOW, in_order, units, visible
@@ -19,6 +20,7 @@ from stethoscope.analysis.moment import Moment
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Flags, Verdicts, fitted
 from stethoscope.clock import iso
 from stethoscope.model.finding import Finding
+from stethoscope.model.grid import is_uniform
 from stethoscope.model.ids import fold, node_of
 from stethoscope.model.metric import Scope
 
@@ -48,6 +50,8 @@ class _State:
     """What is remembered of one rule, by row of its scope."""
 
     active: Flags = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    is_active: bool = False
+    """Whether any row is; as long as none is, nothing is kept by row."""
     holds: Flags = field(default_factory=lambda: np.zeros(0, dtype=bool))
     """Whether the condition is true at this moment; a finding outlasts it for a while."""
     headlines: dict[int, str] = field(default_factory=dict)
@@ -62,9 +66,23 @@ class _State:
 
 def _fit_state(state: _State, changed: Flags) -> None:
     """Take as many rows as `changed` has; forget those that are set in it."""
+    if not state.is_active:
+        _quiet(state, len(changed))
+        return
     state.active = fitted(state.active, changed, False).astype(bool)
     state.since = fitted(state.since, changed, np.nan).astype(np.float64)
     state.false_since = fitted(state.false_since, changed, np.nan).astype(np.float64)
+    state.is_active = bool(state.active.any())
+
+
+def _quiet(state: _State, rows: int) -> None:
+    """Take that nothing is active."""
+    if state.active.size != rows or state.active.flags.writeable:
+        state.active = state.holds = filled(rows, value=False, dtype=np.bool_)
+        state.since = state.false_since = filled(rows, np.nan, np.float64)
+    state.is_active = False
+    state.holds = state.active
+    state.headlines.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +122,7 @@ class Engine:
         self._awake = Awake()
         self._correlation = Correlation(self._rules)
         self._layout: Layout | None = None
+        self._recall = Recall()
         self._mono: float | None = None
         self._started = self._wall = 0.0
         self._shown: dict[str, _Shown] = {}
@@ -164,7 +183,7 @@ class Engine:
         if gap_s > GAP_S:
             self._evaluator.forget(samples=gap_s > KEEP_CLEARED_S)
         self._mono, self._wall = snapshot.mono, snapshot.wall
-        moment = Moment(snapshot, layout, self._catalogue)
+        moment = Moment(snapshot, layout, self._catalogue, self._recall)
         self._evaluator.take(moment)
         asleep = None if self._single_look else self._awake.look(snapshot)
         for rule, state in zip(self._rules, self._states, strict=True):
@@ -180,14 +199,15 @@ class Engine:
     def _tell(self, moment: Moment) -> dict[str, _Shown]:
         """Return by id what is found: what the monitor cannot see, common causes, then what stands for itself."""
         active = {rule.id: state.active for rule, state in zip(self._rules, self._states, strict=True)}
-        if not any(flags.any() for flags in active.values()):
+        if not any(state.is_active for state in self._states):
             self._correlation.forget()
             return {}
         dark = self._correlation.dark(moment, active, single_look=self._single_look)
         seen = visible(self._in_order, active, moment.layout)
         for rule, state in zip(self._rules, self._states, strict=True):
             # What nobody saw needs no time to clear: it must not come up for that when what explained it ends.
-            state.active &= seen[rule.id] | np.isnan(state.false_since)
+            if state.is_active:
+                state.active &= seen[rule.id] | np.isnan(state.false_since)
         since = [state.since for state in self._states]
         self._correlation.stopped(moment, seen, since)
         verdicts, headline = self._verdicts(moment), self._headlines(moment)
@@ -255,16 +275,23 @@ class Engine:
         for rule, state in zip(self._rules, self._states, strict=True):
             for row in gone[rule.scope].intersection(state.headlines):
                 del state.headlines[row]
-        self._layout = layout
+        self._layout, self._recall = layout, Recall()
         return layout
 
     def _advance(self, rule: Rule, state: _State, verdicts: Verdicts, moment: Moment) -> None:
+        if not state.is_active:
+            if (verdicts[0] if is_uniform(verdicts) else verdicts.max(initial=FALSE)) < TRUE:
+                _quiet(state, len(verdicts))
+                return
+            state.active = np.zeros(len(verdicts), np.bool_)
+            state.since, state.false_since = np.full((2, len(verdicts)), np.nan)
         true = (verdicts == TRUE) & (moment.layout.owner[rule.scope] >= 0)
         watched = watched_s(rule.trigger, single_look=self._single_look)
         state.since[true & ~state.active] = max(self._started, moment.wall - watched)
         state.active |= true
         state.holds = true
-        if not state.active.any():
+        state.is_active = bool(state.active.any())
+        if not state.is_active:
             state.headlines.clear()
             return
         false = state.active & (verdicts == FALSE)

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from stethoscope.analysis.alike import filled, is_equal, settled
+from stethoscope.model.grid import is_uniform
+
 if TYPE_CHECKING:
     from stethoscope.model.fleet import Floats
 
@@ -23,6 +26,10 @@ one that is read every 30 s a sixth of that."""
 def fitted(array: npt.NDArray[np.generic], changed: Flags, empty: float) -> npt.NDArray[np.generic]:
     """Return `array` with as many rows (its last axis) as `changed`, and `empty` where that is set."""
     size = len(changed)
+    if is_uniform(array) and (array[0] == empty or (array[0] != array[0] and empty != empty)):
+        return np.broadcast_to(array[:1], (size,))
+    if not array.flags.writeable and (array.shape[-1] != size or changed.any()):
+        array = array.copy()
     if array.shape[-1] != size:
         larger = np.full((*array.shape[:-1], size), empty, dtype=array.dtype)
         kept = min(size, array.shape[-1])
@@ -39,29 +46,57 @@ class Hold:
     def __init__(self, window_s: float) -> None:
         """True means: true at every sample of the last `window_s` seconds."""
         self.window_s = window_s
-        self._true_since = np.empty(0)
-        self._false_at = np.empty(0)
+        self._true_since: Floats = np.empty(0)
+        """NaN where it is not true."""
+        self._false_at: Floats = np.empty(0)
+        """Of rows that are not false: when they were last, -inf for never, and for what is not asked."""
+        self._last: Verdicts = np.empty(0, np.int8)
+        self._last_mono = -np.inf
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory of what is remembered."""
+        return sum(array.nbytes for array in (self._true_since, self._false_at) if not is_uniform(array))
 
     def fit(self, changed: Flags) -> None:
         """Take as many rows as `changed` has; forget those that are set in it."""
         self._true_since = fitted(self._true_since, changed, np.nan)  # type: ignore[assignment]
         self._false_at = fitted(self._false_at, changed, -np.inf)  # type: ignore[assignment]
+        self._last = fitted(self._last, changed, UNKNOWN)  # type: ignore[assignment]
 
     def forget(self) -> None:
         """Start counting again: samples were missed."""
-        self._true_since[:] = np.nan
+        self._true_since = filled(self._true_since.size, np.nan, np.float64)
 
     def update(self, verdicts: Verdicts, mono: float) -> Verdicts:
         """Take the verdicts of this moment (seconds of the monotonic clock) and return those about the window."""
-        true = verdicts == TRUE
+        last, last_mono = self._last, self._last_mono
+        self._last, self._last_mono = verdicts, mono
+        if is_uniform(verdicts) and verdicts[0] == FALSE:
+            self._true_since = filled(verdicts.size, np.nan, np.float64)
+            self._false_at = filled(verdicts.size, -np.inf, np.float64)
+            return verdicts
         false = verdicts == FALSE
-        started = np.isnan(self._true_since)
-        self._true_since[true & started] = mono
-        self._true_since[~true] = np.nan
-        self._false_at[false] = mono
-        held = true & (mono - self._true_since >= self.window_s - 1e-6)
-        result = np.where(false | (mono - self._false_at < self.window_s), np.int8(FALSE), np.int8(UNKNOWN))
-        result[held] = TRUE
+        false_at = self._false_at
+        if verdicts is not last:
+            was_false = last == FALSE
+            if (was_false & ~false).any():
+                false_at = np.where(was_false, last_mono, false_at)
+            if not is_uniform(false_at) or false_at[0] != -np.inf:
+                false_at = settled(np.where(false, -np.inf, false_at))
+            self._false_at = false_at
+        true = verdicts == TRUE
+        any_true = bool(true.any())
+        if any_true:
+            self._true_since = np.where(true, np.where(np.isnan(self._true_since), mono, self._true_since), np.nan)
+        elif not is_uniform(self._true_since) or not np.isnan(self._true_since[0]):
+            self._true_since = filled(verdicts.size, np.nan, np.float64)
+        if not any_true and is_uniform(false_at) and false_at[0] == -np.inf:
+            # What is not false never was, or not within anybody's memory.
+            return verdicts
+        result = np.where(false | (mono - false_at < self.window_s), np.int8(FALSE), np.int8(UNKNOWN))
+        if any_true:
+            result[true & (mono - self._true_since >= self.window_s - 1e-6)] = TRUE
         return result
 
 
@@ -76,7 +111,10 @@ class Ring:
         self._keep = keep
         self.slot_s = slot_s
         self._slots = 0
-        self._data = np.empty((0, 0), np.float32 if is_short else np.float64)
+        self._dtype = np.dtype(np.float32 if is_short else np.float64)
+        self._blank: Floats = np.empty(0, self._dtype)
+        self._data: list[Floats] = []
+        """By place: what the slot holds, the same array as that of another slot where it says the same."""
         self._at: Floats = np.empty(0)
         self._newest = -1
 
@@ -84,57 +122,66 @@ class Ring:
         """Reach back at least `window_s` seconds."""
         slots = int(np.ceil(window_s / self.slot_s)) + 2
         if slots > self._slots:
-            kept = range(max(0, self._newest - self._slots + 1), self._newest + 1) if self._slots else range(0)
-            data, at, before, self._slots = self._data, self._at, self._slots, slots
-            self._data = np.full((slots, data.shape[1]), np.nan, data.dtype)
+            self._slots = slots
+            self._data = [self._blank] * slots
             self._at = np.full(slots, np.nan)
-            for slot in kept:
-                self._data[slot % slots], self._at[slot % slots] = data[slot % before], at[slot % before]
 
     @property
     def nbytes(self) -> int:
         """Return the memory of the samples."""
-        return int(self._data.nbytes)
+        return sum(array.nbytes for array in {id(one): one for one in self._data}.values() if not is_uniform(array))
 
     def fit(self, changed: Flags) -> None:
         """Take as many rows as `changed` has; forget those that are set in it."""
-        self._data = fitted(self._data, changed, np.nan)
+        self._blank = filled(len(changed), np.nan, self._dtype)
+        # Arrays that slots share are shared behind that too.
+        fit = {id(one): settled(fitted(one, changed, np.nan)) for one in self._data}
+        self._data = [fit[id(one)] for one in self._data]
 
     def forget(self) -> None:
         """Drop every sample."""
-        self._data[:] = np.nan
+        self._data = [self._blank] * self._slots
         self._at[:] = np.nan
         self._newest = -1
 
     def as_kept(self, values: Floats) -> Floats:
         """Return `values` with the digits that a sample of them has: what did not change is equal."""
-        return values.astype(self._data.dtype, copy=False).astype(np.float64, copy=False)
+        return values.astype(self._dtype, copy=False).astype(np.float64, copy=False)
 
     def has(self, mono: float) -> bool:
         """Tell whether the slot of this moment has samples."""
         return self._newest == int(mono // self.slot_s) and not np.isnan(self._at[self._newest % self._slots])
 
     def put(self, values: Floats, mono: float) -> None:
-        """Take the values of this moment, NaN for none."""
+        """Take the values of this moment, NaN for none; nobody changes them any more."""
         slot = int(mono // self.slot_s)
+        before = self._blank
         if slot != self._newest:
+            before = self._data[self._newest % self._slots] if self._newest >= 0 else before
             first = max(self._newest + 1, slot - self._slots + 1)
             for skipped in range(first, slot + 1):
-                self._data[skipped % self._slots] = np.nan
+                self._data[skipped % self._slots] = self._blank
                 self._at[skipped % self._slots] = np.nan
             self._newest = slot
         place = slot % self._slots
         kept = self._data[place]
         if np.isnan(self._at[place]) or self._keep != "first":
             self._at[place] = mono
+        now = values if values.dtype == self._dtype else settled(values.astype(self._dtype))
+        if now is kept:
+            return
+        if not is_uniform(kept) or not np.isnan(kept[0]):
+            now = self._joined(kept, now)
+        self._data[place] = before if is_equal(before, now) else settled(now)
+
+    def _joined(self, kept: Floats, now: Floats) -> Floats:
         if self._keep == "min":
-            np.fmin(kept, values, out=kept)
-        elif self._keep == "max":
-            np.fmax(kept, values, out=kept)
-        elif self._keep == "first":
-            np.copyto(kept, values, where=np.isnan(kept))
-        else:
-            np.copyto(kept, values, where=~np.isnan(values))
+            return np.fmin(kept, now)
+        if self._keep == "max":
+            return np.fmax(kept, now)
+        first, second = (kept, now) if self._keep == "first" else (now, kept)
+        missing = np.isnan(first)
+        return np.where(missing, second, first) if missing.any() else first
 
     @property
     def newest(self) -> int:
@@ -150,7 +197,7 @@ class Ring:
 
     def values(self, slot: int) -> Floats:
         """Return what a slot holds, NaN for none."""
-        return np.asarray(self._data[slot % self._slots], np.float64)
+        return self._data[slot % self._slots].astype(np.float64, copy=False)
 
     def slots(self, window_s: float, mono: float) -> list[tuple[int, float]]:
         """Return the slots with samples of the last `window_s` seconds and their times, the oldest first."""
@@ -163,24 +210,46 @@ class Ring:
 
     def oldest(self, window_s: float, mono: float) -> tuple[Floats, Floats]:
         """Return the oldest value of each row within the window, and the age of it in seconds; NaN where none is."""
-        values = np.full(self._data.shape[1], np.nan)
-        ages = np.full(self._data.shape[1], np.nan)
-        for place in reversed(self._window(window_s, mono)):
-            found = ~np.isnan(self._data[place])
-            np.copyto(values, self._data[place], where=found)
-            ages[found] = mono - self._at[place]
-        return values, ages
+        rows = self._blank.size
+        values = filled(rows, np.nan, np.float64)
+        ages, before, rest = values, self._blank, None
+        for place in self._window(window_s, mono):
+            now, age_s = self._data[place], mono - self._at[place]
+            if now is before:
+                continue
+            before = now
+            if rest is None:
+                # Nothing was found yet: all of it is of this slot.
+                if is_uniform(now):
+                    if np.isnan(now[0]):
+                        continue
+                    return now.astype(np.float64)[:1].repeat(rows), np.full(rows, age_s)
+                values = now.astype(np.float64)
+                missing = np.isnan(values)
+                ages = np.where(missing, np.nan, age_s)
+                rest = np.flatnonzero(missing)
+            else:
+                found = now[rest]
+                known = ~np.isnan(found)
+                values[rest[known]], ages[rest[known]] = found[known], age_s
+                rest = rest[~known]
+            if not rest.size:
+                break
+        return (values, ages) if rest is not None else (values.copy(), ages.copy())
 
     def over(self, window_s: float, mono: float) -> tuple[Floats, Floats]:
         """Return min, max or mean (what the ring was made for) of each row over the window, and the age in seconds of
         the oldest sample."""
-        places = self._window(window_s, mono)
-        samples = self._data[places]
+        samples = [self._data[place] for place in self._window(window_s, mono)]
         _, ages = self.oldest(window_s, mono)
-        found = ~np.isnan(samples)
         if self._keep == "last":
-            counts = found.sum(axis=0)
-            sums = np.where(found, samples, 0.0).sum(axis=0)
+            sums, counts = np.zeros((2, self._blank.size))
+            for one in samples:
+                found = ~np.isnan(one)
+                counts += found
+                sums += np.where(found, one, 0.0)
             return np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0), ages
-        reduce = np.fmin if self._keep == "min" else np.fmax
-        return reduce.reduce(samples, axis=0, initial=np.nan), ages
+        least: Floats = self._blank.astype(np.float64)
+        for one in {id(one): one for one in samples}.values():
+            (np.fmin if self._keep == "min" else np.fmax)(least, one, out=least)
+        return least, ages

@@ -175,6 +175,8 @@ class FleetSnapshot:
     """What was found tonight, and what people said about it, by the ids of findings."""
     events: tuple[LogEvent, ...] = ()
     by_name: Mapping[str, int] = field(default_factory=dict)
+    inventory: object = None
+    """Another object whenever a row was given to another device; None where that is not told."""
     simulated: bool = False
     read_only: bool = False
     """Nothing is run on the nodes but the stream probe."""

@@ -3,7 +3,7 @@ takes no memory, and one that did not change is the same array in two grids."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -54,14 +54,22 @@ class Grid:
     def __getitem__(self, key: Any) -> Any:
         """Return what an array of all columns would give for `key`."""
         column, rows = key if isinstance(key, tuple) else (key, slice(None))
-        if isinstance(column, SupportsIndex) and not isinstance(column, np.ndarray):
-            return self._columns[int(column)][: self._rows][rows]
+        if isinstance(column, (int, np.integer)):
+            whole = self._columns[int(column)]
+            if whole.size != self._rows:
+                whole = whole[: self._rows]
+            # Without rows it is the same array as long as nothing changes: what was made of it still stands.
+            return whole if key is column else whole[rows]
         if isinstance(rows, slice) and not isinstance(column, slice):
             numbers = np.arange(len(self._columns))[column]
             return self._stacked([self._columns[number][: self._rows][rows] for number in numbers.tolist()])
         if isinstance(column, slice):
             return self._stacked([one[: self._rows][rows] for one in self._columns[column]])
         return np.asarray(self)[key]
+
+    def behind(self, column: int) -> tuple[Array, ...]:
+        """Return the arrays that a column is read from: the same ones as long as nothing changes."""
+        return (self._columns[column],)
 
     def _stacked(self, columns: Sequence[Array]) -> Array:
         if not columns:
@@ -117,11 +125,15 @@ class Differences(Grid):
     def __getitem__(self, key: Any) -> Any:
         """Return what an array of all differences would give for `key`."""
         column = key[0] if isinstance(key, tuple) else key
-        if isinstance(column, SupportsIndex) and not isinstance(column, np.ndarray):
+        if isinstance(column, (int, np.integer)):
             with np.errstate(over="ignore"):
                 # In their own width, in which a base may be beyond its total.
                 return np.subtract(super().__getitem__(key), self._bases[key]).astype(np.uint64)
         return self.__array__()[key]
+
+    def behind(self, column: int) -> tuple[Array, ...]:
+        """Return the totals and the bases of a column."""
+        return (*super().behind(column), *self._bases.behind(column))
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         """Return all differences as one array of its own."""

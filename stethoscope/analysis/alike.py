@@ -1,0 +1,85 @@
+"""Arrays that say the same in every row, as one cell; and what was worked out before from the same arrays.
+
+Of the rules that ship hardly one is true anywhere at a time, and most of what they look at stands still: what they make
+of that is not made again for every row at every look.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from stethoscope.model.grid import is_uniform
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    import numpy.typing as npt
+
+    Array = npt.NDArray[Any]
+
+T = TypeVar("T")
+
+
+def filled(rows: int, value: Any, dtype: npt.DTypeLike) -> Array:
+    """Return an array of one value, which nobody may change."""
+    return np.broadcast_to(np.array(value, dtype), (rows,))
+
+
+def of_one(array: Array, made: Callable[[Array], Array]) -> Array:
+    """Return what `made`, which looks at each row for itself, makes of an array: of one that is the same in every row
+    only once."""
+    return np.broadcast_to(made(array[:1]), array.shape) if is_uniform(array) else made(array)
+
+
+def settled(array: Array) -> Array:
+    """Return an array as it is from now on, as one cell where it says the same in every row."""
+    if array.size > 1 and not is_uniform(array) and not array.dtype.hasobject:
+        bits = array.view(f"u{array.itemsize}")
+        if bits[0] == bits[-1] == bits[array.size // 2] and (bits == bits[0]).all():
+            return np.broadcast_to(array[:1].copy(), array.shape)
+    array.flags.writeable = False
+    return array
+
+
+def is_equal(one: Array, other: Array) -> bool:
+    """Tell whether two arrays say the same, what is missing in both included."""
+    if one is other:
+        return True
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    if is_uniform(one) and is_uniform(other):
+        one, other = one[:1], other[:1]
+    return bool((one.view(f"u{one.itemsize}") == other.view(f"u{other.itemsize}")).all())
+
+
+class Recall:
+    """What was made last time, by a key, and of what."""
+
+    def __init__(self) -> None:
+        """Know nothing yet."""
+        self._made: dict[Hashable, tuple[tuple[object, ...], Any]] = {}
+        self._same: dict[Hashable, Array] = {}
+
+    def made(self, key: Hashable, of: tuple[object, ...], make: Callable[[], T]) -> T:
+        """Return what `make` makes; the same object as last time when that was made `of` the very same objects."""
+        before = self._made.get(key)
+        if before is not None and len(before[0]) == len(of) and all(map(_is, before[0], of)):
+            made: T = before[1]
+            return made
+        made = make()
+        self._made[key] = (of, made)
+        return made
+
+    def same(self, key: Hashable, array: Array) -> Array:
+        """Return the array of last time when this one says the same, else this one; nobody may change it any more."""
+        before = self._same.get(key)
+        if before is not None and is_equal(before, array):
+            return before
+        self._same[key] = array = settled(array)
+        return array
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other
