@@ -17,7 +17,7 @@ from stethoscope.analysis.leaves_words import about, kernel_log, word_differs, w
 from stethoscope.analysis.long import long, long_memory
 from stethoscope.analysis.past import Past
 from stethoscope.analysis.shares import share, share_memory
-from stethoscope.analysis.windows import FALSE, TRUE, Flags, Hold, Verdicts
+from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Flags, Hold, Verdicts
 from stethoscope.model.grid import is_uniform
 from stethoscope.specs.condition import (
     Absent,
@@ -175,6 +175,8 @@ class Evaluator:
             elif not (is_uniform(result) and result[0] == decides):
                 result = _both(joined, TRUE - decides, result, verdicts)
         assert result is not None
+        if decides == TRUE and len(condition.parts) > 1 and UNKNOWN in result:
+            return self._settled(condition, result, scope, moment)
         return result
 
     def _evaluate(self, condition: Condition, scope: Scope, moment: Moment) -> Verdicts:
@@ -186,6 +188,29 @@ class Evaluator:
         verdicts, _ = self.leaf(condition, moment)
         own = condition.scope(self.catalogue)
         return verdicts if own is scope else np.asarray(moment.spread(verdicts, scope), dtype=np.int8)
+
+    def _settled(self, condition: Combined, result: Verdicts, scope: Scope, moment: Moment) -> Verdicts:
+        """Return the verdicts of an `any`: what a row does not have at all, such as a counter of other boards, leaves
+        nothing open where another part is false."""
+        settled = np.ones(len(result), dtype=bool)
+        false = np.zeros(len(result), dtype=bool)
+        for part in condition.parts:
+            verdicts = self.verdicts(part, scope, moment)
+            settled &= (verdicts != UNKNOWN) | ~self._has(part, scope, moment)
+            false |= verdicts == FALSE
+        return np.where((result == UNKNOWN) & settled & false, np.int8(FALSE), result)
+
+    def _has(self, condition: Condition, scope: Scope, moment: Moment) -> Flags:
+        """Return which rows have what `condition` asks for, whether a value came or not."""
+        if isinstance(condition, Held):
+            return self._has(condition.part, scope, moment)
+        if isinstance(condition, Combined):
+            parts = [self._has(part, scope, moment) for part in condition.parts]
+            reduce = np.logical_or if condition.how == "any" else np.logical_and
+            return np.asarray(reduce.reduce(parts), dtype=bool)
+        own = condition.scope(self.catalogue)
+        has = moment.has(condition, own)
+        return has if own is scope else np.asarray(moment.spread(has, scope), dtype=bool)
 
     def leaf(self, leaf: Leaf, moment: Moment) -> Answer:
         """Return the verdicts of a leaf on the rows of its own scope, and the values they rest on, if there are any."""
