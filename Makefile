@@ -1,8 +1,9 @@
 # Everything below works on a fresh machine with Python 3.11 or newer and make.
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(if $(shell command -v $(p) 2>/dev/null),$(p))))
 VENV   ?= .venv
-# Many tests wait for what other processes do, so two at a time pay even on one core; a file stays with one worker.
-WORKERS ?= 2
+# Half of the time tests wait for what other processes do, so three at a time keep two cores busy; a file stays with one
+# worker.
+WORKERS ?= 3
 BIN    := $(VENV)/bin
 
 .PHONY: help demo test check format lint types layers specs bench screenshots lock setup setup-dev clean

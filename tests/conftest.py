@@ -21,9 +21,12 @@ settings.load_profile("patient")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let a file's tests run in one worker, and all that start probes in the same one: a probe looks for driver
-    processes of others that are stuck, and would find those that another worker lets hang."""
+    processes of others that are stuck, and would find those that another worker lets hang. Those of the probe in sh
+    are other ones."""
     for item in items:
-        group = "probe" if item.path.parent.name == "probe" else item.path.name
+        group = item.path.name
+        if item.path.parent.name == "probe":
+            group = "probe in sh" if group.startswith("test_shell") else "probe"
         item.add_marker(pytest.mark.xdist_group(group))
 
 

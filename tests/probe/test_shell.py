@@ -11,7 +11,7 @@ import pytest
 
 from stethoscope.model import wire
 from stethoscope.parse import smi
-from tests.probe.fake_smi import FIELDS, FakeSmi, h100
+from tests.probe.fake_smi import FIELDS, FakeSmi, h100, none_is_left
 from tests.probe.running import wait_for
 from tests.probe.shells import SHELLS, ShellProbe, tools
 
@@ -42,6 +42,7 @@ def fake(tmp_path: Path) -> FakeSmi:
 def begin(tmp_path: Path, tree: Tree) -> Iterator[Begin]:
     """Yield a function that starts a probe in a shell, with the fake nvidia-smi if there is one; ended afterwards."""
     running: list[ShellProbe] = []
+    wait_for(lambda: none_is_left(tmp_path.parent), 10)
 
     def start(name: str = "dash", **options: Any) -> ShellProbe:
         own = tools(tmp_path / f"tools{len(running)}", name)

@@ -116,11 +116,12 @@ async def test_differences_show_what_plain_drawing_shows(size: tuple[int, int]) 
             for key in step:
                 await do(pilot, app, session, key, size)
             for _ in range(50):
-                if cells(app.terminal) == cells(app.drawn_whole()):
+                whole = app.drawn_whole()
+                if cells(app.terminal) == cells(whole):
                     break
                 await pilot.pause(0.02)
-            assert app.terminal.display == app.drawn_whole().display, step
-            assert cells(app.terminal) == cells(app.drawn_whole()), step
+            assert app.terminal.display == whole.display, step
+            assert cells(app.terminal) == cells(whole), step
 
 
 async def ready(pilot: Pilot[None], app: Watched) -> None:
