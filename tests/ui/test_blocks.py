@@ -67,7 +67,7 @@ async def test_the_cursor_moves_between_the_halves_of_a_line() -> None:
         assert at(app) == ("gpu-045", -1)
         await pilot.press(*["right"] * 10)
         assert at(app) == ("gpu-047", 0)
-        await pilot.press("G", *["right"] * 250)
+        await pilot.press("G", *["right"] * 85)
         assert at(app) == ("gpu-2000", 7)
         await pilot.press("down", "right")
         assert at(app) == ("gpu-2000", 7)
