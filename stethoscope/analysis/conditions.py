@@ -165,7 +165,7 @@ class Evaluator:
             return moment.recall.made((condition, scope), (denied,), lambda: settled(of_one(denied, negate)))
         decides, joined = (FALSE, np.minimum) if condition.how == "all" else (TRUE, np.maximum)
         result: Verdicts | None = None
-        for part in condition.parts:
+        for number, part in enumerate(condition.parts):
             if result is not None and is_uniform(result) and result[0] == decides and not _watches(part):
                 # Whatever the others say; those that watch how long something lasts must look all the same.
                 continue
@@ -173,7 +173,8 @@ class Evaluator:
             if result is None or (is_uniform(verdicts) and verdicts[0] == decides):
                 result = verdicts
             elif not (is_uniform(result) and result[0] == decides):
-                result = _both(joined, TRUE - decides, result, verdicts)
+                make = partial(_both, joined, TRUE - decides, result, verdicts)
+                result = moment.recall.made((condition, scope, number), (result, verdicts), make)
         assert result is not None
         if decides == TRUE and len(condition.parts) > 1 and UNKNOWN in result:
             return self._settled(condition, result, scope, moment)
@@ -187,30 +188,40 @@ class Evaluator:
             return self._combined(condition, scope, moment)
         verdicts, _ = self.leaf(condition, moment)
         own = condition.scope(self.catalogue)
-        return verdicts if own is scope else np.asarray(moment.spread(verdicts, scope), dtype=np.int8)
+        if own is scope:
+            return verdicts
+        of = (verdicts, moment.layout.owner[scope])
+        return moment.recall.made((condition, scope, "spread"), of, lambda: settled(moment.spread(verdicts, scope)))
 
     def _settled(self, condition: Combined, result: Verdicts, scope: Scope, moment: Moment) -> Verdicts:
         """Return the verdicts of an `any`: what a row does not have at all, such as a counter of other boards, leaves
         nothing open where another part is false."""
-        settled = np.ones(len(result), dtype=bool)
-        false = np.zeros(len(result), dtype=bool)
-        for part in condition.parts:
-            verdicts = self.verdicts(part, scope, moment)
-            settled &= (verdicts != UNKNOWN) | ~self._has(part, scope, moment)
-            false |= verdicts == FALSE
-        return np.where((result == UNKNOWN) & settled & false, np.int8(FALSE), result)
+        parts = [self.verdicts(part, scope, moment) for part in condition.parts]
+        having = [self._has(part, scope, moment) for part in condition.parts]
+
+        def closed() -> Verdicts:
+            left, false = np.ones(len(result), dtype=bool), np.zeros(len(result), dtype=bool)
+            for has, verdicts in zip(having, parts, strict=True):
+                left &= (verdicts != UNKNOWN) | ~has
+                false |= verdicts == FALSE
+            return settled(np.where((result == UNKNOWN) & left & false, np.int8(FALSE), result))
+
+        return moment.recall.made((condition, scope, "settled"), (result, *parts, *having), closed)
 
     def _has(self, condition: Condition, scope: Scope, moment: Moment) -> Flags:
         """Return which rows have what `condition` asks for, whether a value came or not."""
         if isinstance(condition, Held):
             return self._has(condition.part, scope, moment)
         if isinstance(condition, Combined):
-            parts = [self._has(part, scope, moment) for part in condition.parts]
+            parts = tuple(self._has(part, scope, moment) for part in condition.parts)
             reduce = np.logical_or if condition.how == "any" else np.logical_and
-            return np.asarray(reduce.reduce(parts), dtype=bool)
+            return moment.recall.made((condition, scope, "has"), parts, lambda: settled(reduce.reduce(parts)))
         own = condition.scope(self.catalogue)
         has = moment.has(condition, own)
-        return has if own is scope else np.asarray(moment.spread(has, scope), dtype=bool)
+        if own is scope:
+            return has
+        of = (has, moment.layout.owner[scope])
+        return moment.recall.made((condition, scope, "has"), of, lambda: settled(moment.spread(has, scope)))
 
     def leaf(self, leaf: Leaf, moment: Moment) -> Answer:
         """Return the verdicts of a leaf on the rows of its own scope, and the values they rest on, if there are any."""

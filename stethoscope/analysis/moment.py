@@ -220,13 +220,19 @@ class Moment:
         if isinstance(leaf, OfMetric):
             table, column = self.table(leaf.metric)
             if column is None:
-                return np.zeros(self.rows(scope), dtype=bool)
-            lacking = np.isin(table.reasons[column], (Reason.UNSUPPORTED, Reason.ABSENT))
-            return np.asarray(~lacking, dtype=bool)
+                return filled(self.rows(scope), value=False, dtype=np.bool_)
+            reasons = table.reasons[column]
+            return self.recall.made(
+                ("has", leaf.metric), (reasons,),
+                lambda: settled((reasons != Reason.UNSUPPORTED) & (reasons != Reason.ABSENT)),
+            )  # fmt: skip
         if isinstance(leaf, XidSeen | KernelLog):
-            readable = [KERNEL_LOG_NOTE not in node.notes for node in self.snapshot.nodes]
-            return np.asarray(self.spread(np.array(readable, dtype=bool), scope), dtype=bool)
-        return np.ones(self.rows(scope), dtype=bool)
+            noted = np.array([KERNEL_LOG_NOTE not in node.notes for node in self.snapshot.nodes], dtype=bool)
+            readable, owner = self.recall.same("readable", noted), self.layout.owner[scope]
+            return self.recall.made(
+                ("has", scope), (readable, owner), lambda: settled(np.array(self.spread(readable, scope)))
+            )
+        return filled(self.rows(scope), value=True, dtype=np.bool_)
 
     def log_readable(self) -> Flags:
         """Return by node whether its kernel log can be read and what it said still stands."""
