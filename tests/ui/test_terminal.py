@@ -222,7 +222,10 @@ def test_a_terminal_that_goes_ends_the_console(kind: str, *, controls: bool) -> 
         seen += os.read(keep, 65536)
     os.close(keep)
     began = time.monotonic()
-    assert program.wait(30) == 128 + signal.SIGHUP
+    try:
+        assert program.wait(30) == 128 + signal.SIGHUP
+    finally:
+        program.kill()
     # Not by the last resort, which is for a terminal that nobody reads.
     assert time.monotonic() - began < 8
 
