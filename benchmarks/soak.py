@@ -20,7 +20,9 @@ import msgspec
 
 from benchmarks.soak_life import HOUR_S, Life, fault
 from stethoscope.analysis.fold import FleetState
+from stethoscope.analysis.job_gpus import with_gpus
 from stethoscope.analysis.job_judge import JobJudge
+from stethoscope.analysis.job_list import known_nodes
 from stethoscope.analysis.job_table import job_table
 from stethoscope.analysis.rules import Engine
 from stethoscope.collect.watchlist import watch_groups
@@ -145,7 +147,12 @@ class Soak:
         for id_ in self._judges.keys() - life.active.keys():
             del self._judges[id_]
         log = JobLog(path="/shared/log", read_at=wall)
-        standings = {id_: judge.standing(log, wall, may_hang=True) for id_, judge in self._judges.items()}
+        jobs = {job.id: job for job in snapshot.jobs}
+        standings = {
+            id_: with_gpus(judge.standing(log, wall, may_hang=True), known_nodes(jobs[id_], snapshot), snapshot)
+            for id_, judge in self._judges.items()
+            if id_ in jobs
+        }
         self._version += 1
         rows = [standings[job.id].values if job.id in standings else {} for job in snapshot.jobs]
         table = job_table(rows, self.catalogue, version=self._version)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 from statistics import fmean, median, pstdev
 from typing import TYPE_CHECKING
 
@@ -22,8 +23,11 @@ CURVE = 240
 _NOW = 5
 _WINDOW = 50
 _LEAST_WINDOW = 20
-_LEAST_LIMIT_S = 120.0
+_LEAST_LIMIT_S = 300.0
+"""Evaluations and checkpoints of some minutes are often not announced."""
 _LIMIT = 10.0
+_PAUSE, _LONGEST_PAUSE_S = 1.5, 1800.0
+"""A pause of the log that ended by itself may come again, and take this much longer."""
 _EVALUATION_S, _CHECKPOINT_S = 1800.0, 900.0
 """So long an evaluation or a checkpoint may take before anybody asks."""
 _LEAST_CHECKPOINTS = 3
@@ -39,6 +43,7 @@ class JobJudge:
         """Has seen all entries but the last, to which more may be added."""
         self._seen = (0, 0)
         self._version = -1
+        self._longest_pause_s = 0.0
         self._pace = Pace()
         self._judged = Standing()
 
@@ -49,6 +54,7 @@ class JobJudge:
         if entries.version != self._version:
             self._version = entries.version
             self._judged = self._judge()
+            self._longest_pause_s = _longest_pause_s(entries.entries)
         standing = self._judged
         values, since = dict(standing.values), dict(standing.since)
         limit_s = self._limit_s(entries.entries, entries.phase)
@@ -83,7 +89,8 @@ class JobJudge:
         ]
         if len(times) < 2:
             return None
-        limit_s = max(_LEAST_LIMIT_S, _LIMIT * median(times), 3.0 * self.reader.longest_gap_s)
+        pause_s = min(_LONGEST_PAUSE_S, _PAUSE * self._longest_pause_s)
+        limit_s = max(_LEAST_LIMIT_S, _LIMIT * median(times), 3.0 * self.reader.longest_gap_s, pause_s)
         if phase == "evaluation":
             return max(limit_s, _EVALUATION_S)
         if phase == "checkpoint":
@@ -185,6 +192,18 @@ class JobJudge:
         if len(took) > _LEAST_CHECKPOINTS:
             usual["job_checkpoint_write_time"] = median(took[:-1])
             values["job_checkpoint_ratio"] = took[-1] / median(took[:-1])
+
+
+def _longest_pause_s(entries: Sequence[Entry]) -> float:
+    """Return the longest time between two steps that went on behind it."""
+    return max(
+        (
+            entry.at - before.at
+            for before, entry in pairwise(entries)
+            if entry.at is not None and before.at is not None and not entry.is_restart
+        ),
+        default=0.0,
+    )
 
 
 def _now(entries: Sequence[Entry], of: Callable[[Entry], float | None]) -> float | None:

@@ -12,6 +12,7 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from stethoscope.analysis.job_gpus import with_gpus
 from stethoscope.analysis.job_judge import JobJudge
 from stethoscope.analysis.job_list import guess, holds_gpus, in_order, known_nodes, listed
 from stethoscope.analysis.job_table import job_table
@@ -122,7 +123,8 @@ class Jobs:
         is_read = not log.trouble and log.read_at is not None and snapshot.wall - log.read_at < _STALE_S
         # Who says that it runs: the scheduler, or its processes.
         runs = job.state == "running" if job.source is JobSource.SLURM else bool(holds_gpus(nodes))
-        return self._judges[job.id].standing(log, snapshot.wall, may_hang=is_read and runs)
+        standing = self._judges[job.id].standing(log, snapshot.wall, may_hang=is_read and runs)
+        return with_gpus(standing, nodes, snapshot)
 
     def _table(self, jobs: Sequence[Job], standings: Mapping[str, Standing]) -> Table:
         self._version += 1

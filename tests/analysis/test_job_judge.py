@@ -153,8 +153,15 @@ def test_no_step_for_long() -> None:
     log = Log().run(30)
     standing = log.standing(300)
     assert standing.values["job_step_age"] == 300
-    assert standing.values["job_step_limit"] == 120
+    assert standing.values["job_step_limit"] == 300
     assert "job_step_age" not in log.judge.standing(JobLog(trouble="no such file"), log.at + 300, may_hang=False).values
+
+
+def test_a_pause_that_ended_by_itself_may_come_again() -> None:
+    log = Log().run(30)
+    log.at += 400
+    log.run(30)
+    assert log.standing(300).values["job_step_limit"] == pytest.approx(1.5 * 410, abs=10)
 
 
 def test_a_log_that_is_flushed_in_bursts_may_be_silent_as_long_as_before() -> None:
