@@ -59,6 +59,12 @@ STOPS = frozenset({
     "ib_link_down", "switch_fault", "nic_fault", "psu_fault", "host_oom", "peer_process_died",
 })  # fmt: skip
 """What stops the whole of a job that meets it: power and traffic of all its nodes fall then."""
+SLOWS = frozenset({
+    "ib_link_fault", "ib_speed_low", "switch_congestion", "nic_pcie_fault", "roce_misconfig", "wrong_interface",
+    "gpu_thermal", "cooling_fault", "gpu_power", "gpu_clock_config", "pcie_fault", "fabric_manager_fault",
+    "cpu_contention", "cpu_or_memory_fault", "storage_io", "shared_fs_stall", "disk_wear", "straggler_or_slow_rank",
+})  # fmt: skip
+"""What makes the whole of a job wait for the one that has it, where it is urgent."""
 
 
 def rank(rule: Rule) -> int:

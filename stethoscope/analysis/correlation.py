@@ -9,12 +9,13 @@ import numpy as np
 
 from stethoscope.analysis import causes, service
 from stethoscope.analysis.blind import Path, Sight, is_about_sight
-from stethoscope.analysis.causal import STOPS
+from stethoscope.analysis.causal import SLOWS, STOPS
 from stethoscope.analysis.causes import Affected, Cause, Held
 from stethoscope.analysis.fanin import fan_in
 from stethoscope.analysis.joined import Joined, join
 from stethoscope.analysis.sharing import Sharing
 from stethoscope.analysis.windows import UNKNOWN, Flags, Verdicts
+from stethoscope.model.finding import Severity
 from stethoscope.model.metric import Scope
 from stethoscope.specs.condition import leaves
 from stethoscope.specs.condition_change import Changed
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from stethoscope.specs.rule import Rule
 
 EARLY_S, STOPPED_S = 60.0, 600.0
-"""A change is noticed at most so much before, and so long after, what stopped the job."""
+"""A change is noticed at most so much before, and so long after, what stopped or slowed down the job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Correlation:
         """Remember nothing yet."""
         self._rules = rules
         self._about_sight = [number for number, rule in enumerate(rules) if is_about_sight(rule)]
-        self._stops = [number for number, rule in enumerate(rules) if rule.root_cause in STOPS]
+        self._stops = [number for number, rule in enumerate(rules) if _holds_up(rule)]
         self._of_changes = [
             number
             for number, rule in enumerate(rules)
@@ -95,30 +96,40 @@ class Correlation:
                 active[self._rules[number].id] = active[self._rules[number].id] & ~hidden
         return found
 
-    def stopped(self, moment: Moment, seen: dict[str, Flags], since: Sequence[Floats]) -> None:
-        """Take out of `seen`, by rule id, what changed on the nodes of a job when something stopped the job."""
+    def stopped(self, moment: Moment, seen: dict[str, Flags], since: Sequence[Floats]) -> dict[tuple[int, int], int]:
+        """Take out of `seen`, by rule id, what changed on the nodes of a job when something stopped or slowed down the
+        job; return how many findings that were, by number and row of the rule that was first there."""
         changes = [number for number in self._of_changes if seen[self._rules[number].id].any()]
         stops = [number for number in self._stops if seen[self._rules[number].id].any()] if changes else []
         if not stops:
-            return
+            return {}
         jobs = self._shared(moment).jobs()
         if not any(jobs):
             # Where nobody says who works for whom, what falls everywhere at that moment fell because of it.
             jobs = ["all"] * len(jobs)
-        began: dict[str, float] = {}
+        began: dict[str, tuple[float, int, int]] = {}
         for number in stops:
             rule = self._rules[number]
             for row in np.flatnonzero(seen[rule.id]).tolist():
                 job = jobs[moment.layout.owner[rule.scope][row]]
                 if job:
-                    began[job] = min(began.get(job, np.inf), float(since[number][row]))
+                    own = (float(since[number][row]), number, row)
+                    began[job] = min(began.get(job, own), own)
         if not began:
-            return
-        at = np.array([began.get(job, np.nan) for job in jobs], dtype=np.float64)
+            return {}
+        at = np.array([began[job][0] if job in began else np.nan for job in jobs], dtype=np.float64)
+        counts: dict[tuple[int, int], int] = {}
         for number in changes:
             rule = self._rules[number]
-            later = since[number] - at[moment.layout.owner[rule.scope]]
-            seen[rule.id] = seen[rule.id] & ~((later >= -EARLY_S) & (later <= STOPPED_S))
+            owner = moment.layout.owner[rule.scope]
+            later = since[number] - at[owner]
+            after = seen[rule.id] & (later >= -EARLY_S) & (later <= STOPPED_S)
+            seen[rule.id] = seen[rule.id] & ~after
+            places = owner[after].tolist()
+            for node in set(places) if rule.per_node else places:
+                first = began[jobs[node]][1:]
+                counts[first] = counts.get(first, 0) + 1
+        return counts
 
     def causes(
         self,
@@ -199,6 +210,11 @@ class Correlation:
         for node in self._excusable:
             excused[node.index] = bool(service.excuse(node, rule, moment.wall))
         return excused
+
+
+def _holds_up(rule: Rule) -> bool:
+    """Tell whether what a rule finds stops a job, or slows it down."""
+    return rule.root_cause in STOPS or (rule.root_cause in SLOWS and rule.severity in (Severity.P0, Severity.P1))
 
 
 def _only(affected: Affected, rows: list[int]) -> Affected:

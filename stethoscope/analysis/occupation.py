@@ -222,6 +222,11 @@ class Occupation:
 
 def _held(moment: Moment) -> tuple[Flags, Flags, Flags]:
     """Return of which GPUs memory is in use, of which time is, and of which that is known."""
-    used, total, util = (moment.values(name) for name in ("gpu_fb_used", "gpu_fb_total", "gpu_util"))
+    # A catalogue of somebody's own may have none of these.
+    nothing = np.full(moment.rows(Scope.GPU), np.nan)
+    used, total, util = (
+        moment.values(name) if name in moment.catalogue else nothing
+        for name in ("gpu_fb_used", "gpu_fb_total", "gpu_util")
+    )
     least = np.where(np.isnan(total), HELD_MIB, HELD_SHARE * total)
     return used > least, util > WORKING, ~(np.isnan(used) & np.isnan(util))

@@ -125,6 +125,7 @@ class Engine:
         self._recall = Recall()
         self._mono: float | None = None
         self._started = self._wall = 0.0
+        self._because: dict[tuple[int, int], int] = {}
         self._shown: dict[str, _Shown] = {}
         self._cleared: dict[str, tuple[float, Finding]] = {}
 
@@ -209,7 +210,7 @@ class Engine:
             if state.is_active:
                 state.active &= seen[rule.id] | np.isnan(state.false_since)
         since = [state.since for state in self._states]
-        self._correlation.stopped(moment, seen, since)
+        self._because = self._correlation.stopped(moment, seen, since)
         verdicts, headline = self._verdicts(moment), self._headlines(moment)
         joined = self._correlation.causes(moment, active, seen, verdicts, headline, since, self._started)
         numbers = {
@@ -370,6 +371,7 @@ class Engine:
             confidence=round(confidence, 3),
             root_cause=rule.root_cause,
             evidence=tuple(facts),
+            explained=sum(self._because.get((number, row), 0) for row in rows),
         )
         return writer.acted(finding, rows[0], began)
 

@@ -280,9 +280,35 @@ def test_what_fell_because_the_job_stopped_is_no_finding() -> None:
     began = [np.full(8, WALL + 40.0), np.array([WALL, np.nan, np.nan, np.nan])]
     began[0][2] = WALL + 900
     seen = {"gpu_power_fell": fell, "node_lost": lost}
-    Correlation(rules).stopped(moment, seen, began)
+    counted = Correlation(rules).stopped(moment, seen, began)
     assert seen["gpu_power_fell"].tolist() == [False, False, True, False, True, True, True, True]
     assert seen["node_lost"] is lost
+    # Of two nodes, each as a whole.
+    assert counted == {(1, 0): 2}
+
+
+@pytest.mark.parametrize(
+    ("first", "left"),
+    [
+        ("gpu_thermal", [False] * 4 + [True] * 4),
+        ("ib_symbol_errors", [False] * 4 + [True] * 4),
+        # Nothing urgent, and nothing that makes others wait.
+        ("gpu_memory_hot", [True] * 8),
+        ("disk_unreadable", [True] * 8),
+    ],
+)
+def test_what_fell_because_one_of_the_job_is_slow_is_told_with_it(first: str, left: list[bool]) -> None:
+    shipped = {
+        rule.id: rule for rule in load_rules(catalogue(), read_root_causes(bundled("playbooks") / "root_causes.yaml"))
+    }
+    rules = (shipped["gpu_power_fell"], shipped[first])
+    snapshot = replace(fleet(4, gpus=2), jobs=(Job("4242", nodes=("gpu-001", "gpu-002")),))
+    moment = Moment(snapshot, Layout(snapshot), catalogue())
+    rows = len(moment.layout.owner[rules[1].scope])
+    sick = np.arange(rows) == 0
+    seen = {"gpu_power_fell": np.ones(8, dtype=bool), first: sick}
+    Correlation(rules).stopped(moment, seen, [np.full(8, WALL + 330.0), np.where(sick, WALL, np.nan)])
+    assert seen["gpu_power_fell"].tolist() == left
 
 
 # ---------------------------------------------------------------- what the monitor does not see
