@@ -34,6 +34,10 @@ _TIDY_AFTER = (1, 240, 1200)
 everything was read once, which brings as many objects as connecting did."""
 
 
+_TRIM_EVERY = 240
+"""Rounds after which memory is given back again: what the rules work with comes and goes."""
+
+
 class MemoryTuning:
     """Raises the thresholds of the collector while a session runs and freezes what the connect wave has made."""
 
@@ -64,9 +68,10 @@ class MemoryTuning:
             self._rounds = 1
         elif self._rounds:
             self._rounds += 1
-        if self._rounds not in _TIDY_AFTER:
+        if self._rounds in _TIDY_AFTER:
+            gc.freeze()
+        elif not self._rounds or self._rounds % _TRIM_EVERY:
             return
-        gc.freeze()
         if self._executor is not None:
             # In a thread, so that only who needs new memory just then has to wait.
             self._executor.submit(_trim)

@@ -50,8 +50,8 @@ REBUILD_S = 0.1
 """A snapshot is not built again before this time has passed."""
 AGE_S = 1.0
 """When nothing came, a snapshot is built again after this time, so that ages grow."""
-EVALUATE_S, EVALUATE_MANY_S = 1.0, 2.0
-"""How often the rules look at the fleet, one of more than MANY_NODES nodes less often."""
+EVALUATE_S, EVALUATE_MANY_S = 1.0, 4.0
+"""How often the rules look at the fleet, one of more than MANY_NODES nodes less often: those send every 5 seconds."""
 MANY_NODES = 1024
 SEEN_S = 0.5
 """What was made so lately for the screen of such a fleet will do for the rules: they look at the same."""
