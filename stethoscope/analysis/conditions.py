@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stethoscope.analysis.across import across
 from stethoscope.analysis.alike import of_one, settled
 from stethoscope.analysis.baseline import deviates
 from stethoscope.analysis.changed import changed, changed_memory
@@ -19,6 +20,7 @@ from stethoscope.analysis.past import Past
 from stethoscope.analysis.shares import share, share_memory
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Flags, Hold, Verdicts
 from stethoscope.model.grid import is_uniform
+from stethoscope.model.metric import Scope
 from stethoscope.specs.condition import (
     Absent,
     Against,
@@ -30,6 +32,7 @@ from stethoscope.specs.condition import (
     LinkIs,
     XidSeen,
     leaves,
+    scope_alone,
 )
 from stethoscope.specs.condition_baseline import Deviates
 from stethoscope.specs.condition_change import Changed
@@ -47,7 +50,7 @@ if TYPE_CHECKING:
     from stethoscope.analysis.leaves import Answer
     from stethoscope.analysis.moment import Moment
     from stethoscope.analysis.samples import Memory
-    from stethoscope.model.metric import Metric, Scope
+    from stethoscope.model.metric import Metric
 
 EVALUATORS: dict[type[Leaf], Callable[[Any, Moment, Evaluator], Answer]] = {
     Compare: compare, Against: against, Absent: absent, LinkIs: link, XidSeen: xid,
@@ -77,6 +80,7 @@ class Evaluator:
         self._former: Mapping[Hashable, Memory] = {}
         """What is remembered while other conditions are prepared for."""
         self._memories: dict[Leaf, Memory] = {}
+        self._scopes: dict[Condition, Scope | None] = {}
         self._leaves: dict[Leaf, Answer] = {}
         self._results: dict[tuple[Condition, Scope], Verdicts] = {}
 
@@ -88,6 +92,7 @@ class Evaluator:
 
     def prepare(self, condition: Condition, scope: Scope) -> None:
         """Make room for what `condition`, evaluated on the rows of `scope`, must remember."""
+        scope = self._alone(condition) or scope
         if isinstance(condition, Held):
             window_s = shortened_s(condition) if self.single_look else condition.window_s
             self._holds.setdefault((condition, scope), Hold(window_s))
@@ -180,18 +185,31 @@ class Evaluator:
             return self._settled(condition, result, scope, moment)
         return result
 
+    def _alone(self, condition: Condition) -> Scope | None:
+        """Return the scope on whose rows a condition is judged, whatever the rule is about; None where that decides."""
+        if condition not in self._scopes:
+            self._scopes[condition] = scope_alone(condition, self.catalogue)
+        return self._scopes[condition]
+
     def _evaluate(self, condition: Condition, scope: Scope, moment: Moment) -> Verdicts:
+        own = self._alone(condition)
+        if own is not None and own is not scope:
+            return self._from(own, condition, scope, moment)
         if isinstance(condition, Held):
             part = self.verdicts(condition.part, scope, moment)
             return self._holds[condition, scope].update(part, moment.mono)
         if isinstance(condition, Combined):
             return self._combined(condition, scope, moment)
-        verdicts, _ = self.leaf(condition, moment)
-        own = condition.scope(self.catalogue)
-        if own is scope:
-            return verdicts
-        of = (verdicts, moment.layout.owner[scope])
-        return moment.recall.made((condition, scope, "spread"), of, lambda: settled(moment.spread(verdicts, scope)))
+        return self.leaf(condition, moment)[0]
+
+    def _from(self, own: Scope, condition: Condition, scope: Scope, moment: Moment) -> Verdicts:
+        """Return for the rows of `scope` what a condition says that is about rows of `own`."""
+        verdicts = self.verdicts(condition, own, moment)
+        if own is Scope.NODE and scope is not Scope.JOB:
+            of = (verdicts, moment.layout.owner[scope])
+            return moment.recall.made((condition, scope, "spread"), of, lambda: settled(moment.spread(verdicts, scope)))
+        has = self._has(condition, own, moment) if UNKNOWN in verdicts else None
+        return across(moment, own, scope).any(verdicts, has)
 
     def _settled(self, condition: Combined, result: Verdicts, scope: Scope, moment: Moment) -> Verdicts:
         """Return the verdicts of an `any`: what a row does not have at all, such as a counter of other boards, leaves
@@ -220,8 +238,11 @@ class Evaluator:
         has = moment.has(condition, own)
         if own is scope:
             return has
-        of = (has, moment.layout.owner[scope])
-        return moment.recall.made((condition, scope, "has"), of, lambda: settled(moment.spread(has, scope)))
+        if own is Scope.NODE and scope is not Scope.JOB:
+            of = (has, moment.layout.owner[scope])
+            return moment.recall.made((condition, scope, "has"), of, lambda: settled(moment.spread(has, scope)))
+        given = np.where(has, np.int8(TRUE), np.int8(FALSE))
+        return np.asarray(across(moment, own, scope).any(given, None) == TRUE, dtype=bool)
 
     def leaf(self, leaf: Leaf, moment: Moment) -> Answer:
         """Return the verdicts of a leaf on the rows of its own scope, and the values they rest on, if there are any."""

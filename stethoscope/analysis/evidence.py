@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stethoscope.analysis.across import across
 from stethoscope.analysis.leaves import matches
 from stethoscope.analysis.leaves_words import newest_line, usual_word
 from stethoscope.analysis.said import FACTS, SAID, number, quantity, said_share, unit_of
@@ -14,7 +15,7 @@ from stethoscope.analysis.windows import TRUE
 from stethoscope.clock import hms, iso
 from stethoscope.model.finding import Fact, Finding
 from stethoscope.model.metric import Kind, Metric, Missing, Reason, Scope
-from stethoscope.specs.condition import Absent, Against, Compare, Leaf, LinkIs, XidSeen, leaves
+from stethoscope.specs.condition import Absent, Against, Compare, Leaf, LinkIs, XidSeen, leaves, whole
 from stethoscope.specs.condition_change import Changed
 from stethoscope.specs.condition_kernel import KernelLog
 from stethoscope.specs.condition_long import GROWTH, Long
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from stethoscope.analysis.conditions import Evaluator
     from stethoscope.analysis.moment import Moment
     from stethoscope.model.event import LogEvent
+    from stethoscope.specs.condition import Condition
 
 XID_SHOWN_S = 3600.0
 """An Xid that is older than this is not quoted beside a finding that does not ask for one."""
@@ -36,6 +38,19 @@ LOG_SHOWN = 96
 """Characters of a kernel line in a summary."""
 OLD_XID_SHOWN_S = 86_400.0
 """An Xid that a rule names is quoted up to this age, also where something else made the rule true."""
+
+
+_OF_ONE = {"place", "node_id", "device", "timestamp"}
+"""Placeholders that are never the same at two places."""
+
+
+def headline_of(rule: Rule) -> str:
+    """Return the first part of a rule's summary, not yet filled, by which its places are told of together; where that
+    names the place or the time, as an operator's alert does, its description."""
+    first = rule.summary.split(" · ", 1)[0]
+    if _OF_ONE.isdisjoint(placeholders(first)) or not rule.description:
+        return first
+    return rule.description.rstrip(".")
 
 
 class Writer:
@@ -46,7 +61,7 @@ class Writer:
         self._rule = rule
         self._moment = moment
         self._evaluator = evaluator
-        self.headline = rule.summary.split(" · ", 1)[0]
+        self.headline = headline_of(rule)
         """First part of the summary, before it is filled."""
         self.is_same_everywhere = not placeholders(self.headline)
         self.knows_better = rule.scope is Scope.JOB or any(
@@ -133,15 +148,44 @@ class Writer:
         found = (leaf for leaf, _ in leaves(self._rule.trigger) if isinstance(leaf, Compare | Long | Share))
         return next(found, None)
 
-    def _own_row(self, scope: Scope, row: int) -> int:
-        """Return the row of `scope` that stands for `row` of the rule's scope."""
-        return row if scope is self._rule.scope else self.node(row)
+    def _own_row(self, scope: Scope, row: int, asked: Leaf | None = None) -> int | None:
+        """Return the row of `scope` that stands for `row` of the rule's scope: of other devices the one where the
+        condition `asked`, or the first about such devices, is true; None where none is and there are several."""
+        if scope is self._rule.scope:
+            return row
+        of_job = self._rule.scope is Scope.JOB
+        if scope is Scope.NODE and not of_job:
+            return self.node(row)
+        rows = across(self._moment, scope, self._rule.scope).rows(row)
+        leaf = asked or next((one for one, _ in self._leaves() if one.scope(self._moment.catalogue) is scope), None)
+        if leaf is not None:
+            verdicts = self._evaluator.verdicts(self._whole(leaf), scope, self._moment)
+            true = next((own for own in rows if verdicts[own] == TRUE), None)
+            if true is not None:
+                return true
+        if scope is Scope.NODE:
+            return self.node(row)
+        return rows[0] if len(rows) == 1 else None
+
+    def _whole(self, leaf: Leaf) -> Condition:
+        """Return the part of the rule that is judged device by device and has `leaf` in it."""
+        for part in (self._rule.trigger, self._rule.more_sure):
+            found = None if part is None else whole(part, leaf, self._moment.catalogue)
+            if found is not None:
+                return found
+        return leaf
+
+    def _place_of(self, scope: Scope, own: int) -> str:
+        layout, snapshot = self._moment.layout, self._moment.snapshot
+        node = snapshot.nodes[int(layout.owner[scope][own])]
+        return snapshot.place(node, scope, int(layout.position[scope][own]))
 
     def _number(self, leaf: Leaf, row: int) -> float | None:
         _, values = self._evaluator.leaf(leaf, self._moment)
-        if values is None:
+        own = self._own_row(leaf.scope(self._moment.catalogue), row, leaf)
+        if values is None or own is None:
             return None
-        value = float(values[self._own_row(leaf.scope(self._moment.catalogue), row)])
+        value = float(values[own])
         return None if np.isnan(value) else value
 
     def _shown(self, name: str, row: int) -> str | None:
@@ -156,24 +200,30 @@ class Writer:
         table, column = self._moment.table(name)
         if column is None:
             return None
-        found = table.get(name, self._own_row(table.scope, row))
-        if isinstance(found, Missing):
+        own = self._own_row(table.scope, row, self._about(name))
+        found = None if own is None else table.get(name, own)
+        if found is None or isinstance(found, Missing):
             return None
         return quantity(metric, found * (metric.rate_scale if metric.kind is Kind.COUNTER else 1.0))
+
+    def _about(self, metric: str) -> Leaf | None:
+        """Return the first condition about a metric, if there is one."""
+        return next((leaf for leaf, _ in self._leaves() if metric in leaf.reads()), None)
 
     def _total(self, row: int) -> str | None:
         """Return the raw total of the first counter whose condition is true at `row`."""
         for leaf, _ in self._leaves():
             if isinstance(leaf, Absent | Compare | Long) and self._is_true(leaf, row):
                 table, column = self._moment.table(leaf.metric)
-                if column is not None and leaf.metric in table.counter_index:
-                    own = self._own_row(table.scope, row)
+                own = self._own_row(table.scope, row, leaf)
+                if column is not None and own is not None and leaf.metric in table.counter_index:
                     return str(int(table.totals[table.counter_index[leaf.metric], own]))
         return None
 
     def _is_true(self, leaf: Leaf, row: int) -> bool:
         verdicts, _ = self._evaluator.leaf(leaf, self._moment)
-        return bool(verdicts[self._own_row(leaf.scope(self._moment.catalogue), row)] == TRUE)
+        own = self._own_row(leaf.scope(self._moment.catalogue), row, leaf)
+        return own is not None and bool(verdicts[own] == TRUE)
 
     def _log(self, row: int) -> str | None:
         """Return the newest kernel line that a condition asks for, cut to what fits beside other words."""
@@ -203,7 +253,8 @@ class Writer:
         for leaf, positive in leaves(self._rule.trigger):
             if isinstance(leaf, Changed) and positive:
                 metric = self._moment.catalogue[leaf.metric]
-                found = self._moment.change(leaf, self._own_row(metric.scope, row))
+                own = self._own_row(metric.scope, row, leaf)
+                found = None if own is None else self._moment.change(leaf, own)
                 if found is not None and name == "changed_at":
                     return hms(found.at)
                 if found is not None:
@@ -212,17 +263,18 @@ class Writer:
 
     def _median(self, metric: str, of: str, row: int) -> float | None:
         medians = self._moment.medians(metric, of)
-        median = float(medians[self._own_row(self._moment.catalogue[metric].scope, row)])
-        return None if np.isnan(median) else median
+        own = self._own_row(self._moment.catalogue[metric].scope, row, self._about(metric))
+        return None if own is None or np.isnan(medians[own]) else float(medians[own])
 
     def _xids(self, row: int) -> list[LogEvent]:
-        if self._rule.scope is not Scope.GPU:
-            return []
         asked = [leaf for leaf, positive in leaves(self._rule.trigger) if isinstance(leaf, XidSeen) and positive]
+        if self._rule.scope is not Scope.GPU and not asked:
+            return []
         asked = asked or [XidSeen((), XID_SHOWN_S)]
         # A GPU that is lost now was lost by the Xid of this morning, even where that alone no longer proves it.
         older = [XidSeen(leaf.codes, OLD_XID_SHOWN_S) for leaf in asked if leaf.codes]
-        events = self._moment.xids().get(row, [])
+        own = self._own_row(Scope.GPU, row, asked[0])
+        events = [] if own is None else self._moment.xids().get(own, [])
         for wanted in (asked, older):
             found = [event for event in events if any(matches(leaf, event, self._moment.wall) for leaf in wanted)]
             if found:
@@ -242,7 +294,8 @@ class Writer:
                 line = newest_line(leaf, self._moment, self.node(row))
                 return since if line is None else min(since, line.at)
             if isinstance(leaf, Changed) and positive and self._is_true(leaf, row):
-                change = self._moment.change(leaf, self._own_row(leaf.scope(self._moment.catalogue), row))
+                own = self._own_row(leaf.scope(self._moment.catalogue), row, leaf)
+                change = None if own is None else self._moment.change(leaf, own)
                 return since if change is None else min(since, change.at)
             if isinstance(leaf, LinkIs) and positive:
                 link = self._moment.snapshot.nodes[self.node(row)].link
@@ -275,24 +328,30 @@ class Writer:
             return self._xid_fact(events[-1], row) if events else None
         if not self._is_true(leaf, row):
             return None
+        scope = leaf.scope(self._moment.catalogue)
+        own = self._own_row(scope, row, leaf)
+        assert own is not None
         if isinstance(leaf, LinkIs):
-            link = self._moment.snapshot.nodes[self.node(row)].link
-            value = f"{link.state.value}: {link.detail}" if link.detail else link.state.value
-            name = self._moment.snapshot.nodes[self.node(row)].name
-            return Fact("link", value, "live", name, iso(link.since), "link")
+            node = self._moment.snapshot.nodes[own]
+            value = f"{node.link.state.value}: {node.link.detail}" if node.link.detail else node.link.state.value
+            return Fact("link", value, "live", node.name, iso(node.link.since), "link")
         if isinstance(leaf, Absent):
-            return self._made(leaf.metric, self._reason(leaf.metric, row), "a value", row)
+            return self._made(
+                leaf.metric, str(self._moment.table(leaf.metric)[0].get(leaf.metric, own)), "a value", own
+            )
         if type(leaf) in FACTS:
-            return FACTS[type(leaf)](leaf, self._moment, self.node(row))
+            return FACTS[type(leaf)](leaf, self._moment, own)
         if isinstance(leaf, Share):
             found = self._number(leaf, row)
             said = None if found is None else float(f"{found:.4g}")
-            return Fact(leaf.name, said, said_share(leaf), self.place(row), iso(self._moment.wall), "console")
+            return Fact(
+                leaf.name, said, said_share(leaf), self._place_of(scope, own), iso(self._moment.wall), "console"
+            )
         if type(leaf) not in SAID:
             return None
-        name, expected = SAID[type(leaf)](leaf, self._moment, self._own_row(leaf.scope(self._moment.catalogue), row))
+        name, expected = SAID[type(leaf)](leaf, self._moment, own)
         metric = self._moment.catalogue[leaf.reads()[0]]
-        return self._made(name, self._plain(metric, self._number(leaf, row)), expected, row)
+        return self._made(name, self._plain(metric, self._number(leaf, row)), expected, own)
 
     def _plain(self, metric: Metric, value: float | None) -> float | str | None:
         """Return the value of a fact: a number, or the word of a state."""
@@ -307,22 +366,24 @@ class Writer:
         table, column = self._moment.table(name)
         if column is None:
             return None
-        own = self._own_row(table.scope, row)
+        own = self._own_row(table.scope, row, self._about(name))
+        if own is None:
+            return None
         found = table.get(name, own)
         if isinstance(found, Missing):
             quiet = found.reason in (Reason.UNSUPPORTED, Reason.WAITING)
-            return None if quiet else self._made(name, str(found), "", row)
+            return None if quiet else self._made(name, str(found), "", own)
         value = found * (metric.rate_scale if metric.kind is Kind.COUNTER else 1.0)
         expected = ""
         if metric.scope is Scope.JOB:
-            usual = self._usual(name, row)
-            return self._made(name, self._plain(metric, value), "" if usual is None else f"was {usual}", row)
+            usual = self._usual(name, own)
+            return self._made(name, self._plain(metric, value), "" if usual is None else f"was {usual}", own)
         if metric.warn is not None and metric.worse != "none":
             expected = f"{'below' if metric.worse == 'high' else 'above'} {quantity(metric, metric.warn)}"
         elif not metric.words:
             median = self._median(name, "model", row)
             expected = "" if median is None else f"peers {quantity(metric, median)}"
-        return self._made(name, self._plain(metric, value), expected, row)
+        return self._made(name, self._plain(metric, value), expected, own)
 
     def _usual(self, name: str, row: int) -> str | None:
         """Return what a number of a job was in its own healthy past."""
@@ -331,14 +392,11 @@ class Writer:
         known = None if standing is None else standing.usual.get(name)
         return None if known is None else quantity(self._moment.catalogue[name], known)
 
-    def _reason(self, name: str, row: int) -> str:
-        table, _ = self._moment.table(name)
-        return str(table.get(name, self._own_row(table.scope, row)))
-
-    def _made(self, name: str, value: float | str | None, expected: str, row: int) -> Fact:
-        node = self._moment.snapshot.nodes[self.node(row)]
+    def _made(self, name: str, value: float | str | None, expected: str, own: int) -> Fact:
+        """Return a fact about a metric, whose own row it is at."""
         metric = self._moment.catalogue[name.split(" ", 1)[0]]
-        where = node.name if metric.scope is Scope.NODE else self.place(row)
+        node = self._moment.snapshot.nodes[int(self._moment.layout.owner[metric.scope][own])]
+        where = self._place_of(metric.scope, own)
         wall = self._moment.wall if node.frame_wall is None else node.frame_wall
         if metric.group in node.parts:
             wall = self._moment.wall - self._moment.mono + node.parts[metric.group].mono
@@ -348,4 +406,6 @@ class Writer:
         return Fact(name, value, expected, where, iso(wall), source)
 
     def _xid_fact(self, event: LogEvent, row: int) -> Fact:
-        return Fact("xid", event.text, "none", self.place(row), iso(event.at), "kernel log")
+        own = next((own for own, events in self._moment.xids().items() if event in events), None)
+        where = self.place(row) if own is None else self._place_of(Scope.GPU, own)
+        return Fact("xid", event.text, "none", where, iso(event.at), "kernel log")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stethoscope.analysis.across import gpu_rows
 from stethoscope.analysis.leaves import compared
 from stethoscope.model.metric import Scope
 
@@ -49,12 +50,7 @@ class LinkOwners:
     def rows(self, moment: Moment) -> Numbers:
         """Return the row of the GPU of each link, -1 for none."""
         if self._rows is None:
-            self._rows = np.full(moment.rows(Scope.NVLINK), -1, dtype=np.int64)
-            for node in moment.snapshot.nodes:
-                gpus = {str(gpu.index): node.gpu_first + position for position, gpu in enumerate(node.gpus)}
-                first = node.device_first.get(Scope.NVLINK, -1)
-                for position, name in enumerate(node.devices.get(Scope.NVLINK, ())):
-                    self._rows[first + position] = gpus.get(name.partition("/")[0], -1)
+            self._rows = gpu_rows(moment.snapshot, Scope.NVLINK, moment.rows(Scope.NVLINK))
         return self._rows
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from stethoscope.analysis.leaves import per
 from stethoscope.analysis.said import number, quantity, unit_of
-from stethoscope.model.metric import REASON_WORDS, Kind
+from stethoscope.model.metric import REASON_WORDS, Kind, Scope
 from stethoscope.specs.condition import (
     EXPECTED,
     OVERDUE,
@@ -19,6 +19,7 @@ from stethoscope.specs.condition import (
     OfMetric,
     XidSeen,
     leaves,
+    scope_alone,
 )
 from stethoscope.specs.condition_baseline import Deviates
 from stethoscope.specs.condition_change import Changed
@@ -45,6 +46,10 @@ _OF = {
     "avg": "mean", "min": "lowest", "max": "highest", "delta": "change", "rate": "rate", "slope": "slope",
     "stddev": "standard deviation", "total": "total",
 }  # fmt: skip
+_DEVICE = {
+    Scope.GPU: "GPU", Scope.PORT: "port", Scope.NVLINK: "NVLink", Scope.PCIE: "PCIe device", Scope.NET: "interface",
+    Scope.DISK: "disk", Scope.FS: "file system",
+}  # fmt: skip
 _ALL = {"all": "all of", "any": "any of", "not": "not"}
 _WAY = {"low": "below", "high": "above", "both": "away from"}
 
@@ -57,26 +62,51 @@ def span(seconds: float) -> str:
     return f"{seconds:g} s"
 
 
-def in_words(condition: Condition, catalogue: Catalogue, depth: int = 0) -> Iterator[tuple[int, str]]:
-    """Yield the lines that say a condition, each with how deep it stands."""
+def in_words(
+    condition: Condition, catalogue: Catalogue, depth: int = 0, scope: Scope = Scope.NODE
+) -> Iterator[tuple[int, str]]:
+    """Yield the lines that say a condition of a rule about `scope`, each with how deep it stands."""
     if isinstance(condition, Held):
         every = f"for {span(condition.window_s)}"
         if isinstance(condition.part, Combined):
-            (at, first), *rest = in_words(condition.part, catalogue, depth)
+            (at, first), *rest = in_words(condition.part, catalogue, depth, scope)
             yield at, f"{every}, {first}"
             yield from rest
         else:
-            ((at, text),) = in_words(condition.part, catalogue, depth)
+            ((at, text),) = in_words(condition.part, catalogue, depth, scope)
             yield at, f"{text}, {every}"
     elif isinstance(condition, Combined):
         if len(condition.parts) == 1 and condition.how != "not":
-            yield from in_words(condition.parts[0], catalogue, depth)
+            yield from in_words(condition.parts[0], catalogue, depth, scope)
             return
-        yield depth, f"{_ALL[condition.how]}:"
+        own = scope_alone(condition, catalogue)
+        where = "" if own is None else elsewhere(own, scope)
+        yield depth, f"{_ALL[condition.how]}{where}:"
         for part in condition.parts:
-            yield from in_words(part, catalogue, depth + 1)
+            yield from in_words(part, catalogue, depth + 1, scope if own is None else own)
     else:
-        yield depth, leaf_words(condition, catalogue)
+        yield depth, leaf_words(condition, catalogue) + elsewhere(condition.scope(catalogue), scope)
+
+
+def elsewhere(own: Scope, scope: Scope) -> str:
+    """Return where a condition about `own` must be true for a rule about `scope`, nothing for the same place."""
+    if own is scope or (own is Scope.NODE and scope is not Scope.JOB):
+        return ""
+    if scope is Scope.JOB:
+        return ", on any of the job's nodes"
+    if own is Scope.JOB:
+        return ", of a job on the node"
+    pair = {own, scope}
+    if pair == {Scope.GPU, Scope.NVLINK}:
+        return ", on any link of the GPU" if scope is Scope.GPU else ", on the GPU of the link"
+    other = f", on any {_DEVICE[own]} of the node"
+    if pair == {Scope.GPU, Scope.PCIE}:
+        return (
+            ", on its own PCIe device"
+            if scope is Scope.GPU
+            else ", on the GPU that the device is, or any of the node where it is none"
+        )
+    return other
 
 
 def leaf_words(leaf: Leaf, catalogue: Catalogue) -> str:

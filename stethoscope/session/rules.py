@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from stethoscope.model.metric import Metric
+    from stethoscope.model.metric import Metric, Scope
     from stethoscope.specs.rule import Rule
     from stethoscope.specs.rule_book import RuleBook
 
@@ -91,13 +91,13 @@ class Rules:
         """Return what there is to say of a rule, in the form of the JSON document."""
         more = None
         if rule.more_sure is not None:
-            more = {"confidence": rule.sure, "condition": _lines(rule.more_sure, self.catalogue)}
+            more = {"confidence": rule.sure, "condition": _lines(rule.more_sure, self.catalogue, rule.scope)}
         return {
             **listed(rule),
             "schema": EXPLAIN_SCHEMA,
             "root_cause": rule.root_cause,
             "confidence": rule.confidence,
-            "condition": _lines(rule.trigger, self.catalogue),
+            "condition": _lines(rule.trigger, self.catalogue, rule.scope),
             "more_sure": more,
             "summary": rule.summary,
             "one_finding_for": "node" if rule.per_node else "place",
@@ -117,8 +117,8 @@ def _is_of(rule: Rule, name: str) -> bool:
     return file == name or file.endswith(f"/{name}") or file.rsplit("/", 1)[-1].rsplit(".", 1)[0] == name
 
 
-def _lines(condition: Any, catalogue: Mapping[str, Metric]) -> list[str]:
-    return ["  " * depth + text for depth, text in in_words(condition, catalogue)]
+def _lines(condition: Any, catalogue: Mapping[str, Metric], scope: Scope) -> list[str]:
+    return ["  " * depth + text for depth, text in in_words(condition, catalogue, scope=scope)]
 
 
 def listed(rule: Rule, state: str = "") -> dict[str, Any]:

@@ -155,6 +155,32 @@ def leaves(condition: Condition, *, positive: bool = True) -> Iterator[tuple[Lea
         yield condition, positive
 
 
-def scope_of(condition: Condition, catalogue: Mapping[str, Metric]) -> set[Scope]:
-    """Return the scopes that the leaves speak of, the node apart."""
-    return {leaf.scope(catalogue) for leaf, _ in leaves(condition)} - {Scope.NODE}
+def scopes_of(condition: Condition, catalogue: Mapping[str, Metric]) -> tuple[Scope, ...]:
+    """Return the scopes that the leaves speak of, the node apart, in the order of the text."""
+    scopes = dict.fromkeys(leaf.scope(catalogue) for leaf, _ in leaves(condition))
+    return tuple(scope for scope in scopes if scope is not Scope.NODE)
+
+
+def scope_alone(condition: Condition, catalogue: Mapping[str, Metric]) -> Scope | None:
+    """Return the scope of a condition that is about single devices of one kind: a leaf, what must last of it, or `all`
+    of such ones; None for others. It is judged device by device also where the rule is about something else."""
+    if isinstance(condition, Held):
+        return scope_alone(condition.part, catalogue)
+    if not isinstance(condition, Combined):
+        return condition.scope(catalogue)
+    if condition.how != "all":
+        return None
+    scopes = {scope_alone(part, catalogue) for part in condition.parts}
+    if len(scopes) > 1:
+        scopes.discard(Scope.NODE)
+    return scopes.pop() if len(scopes) == 1 else None
+
+
+def whole(condition: Condition, leaf: Leaf, catalogue: Mapping[str, Metric]) -> Condition | None:
+    """Return the widest part of a condition that `scope_alone` knows a scope for and that has `leaf` in it."""
+    if scope_alone(condition, catalogue) is leaf.scope(catalogue):
+        return condition if any(one == leaf for one, _ in leaves(condition)) else None
+    if isinstance(condition, Held):
+        return whole(condition.part, leaf, catalogue)
+    parts = condition.parts if isinstance(condition, Combined) else ()
+    return next((found for part in parts if (found := whole(part, leaf, catalogue)) is not None), None)

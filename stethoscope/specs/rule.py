@@ -14,7 +14,7 @@ import msgspec
 from stethoscope.errors import DataError, did_you_mean
 from stethoscope.model.finding import Severity
 from stethoscope.model.metric import Metric, Scope
-from stethoscope.specs.condition import Combined, Condition, Held, scope_of
+from stethoscope.specs.condition import Combined, Condition, Held, scopes_of
 from stethoscope.specs.condition_read import ConditionReader
 from stethoscope.specs.load import Loaded, SeveralDataError, convert_part, several
 from stethoscope.specs.rule_check import PLACEHOLDER, call_of, evidence_of, own_words, severity_of
@@ -30,10 +30,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _ID = re.compile(r"[a-z][a-z0-9_]{1,63}")
-_SPOKEN = {
-    Scope.GPU: "GPUs", Scope.PORT: "ports", Scope.NVLINK: "NVLinks", Scope.PCIE: "PCIe devices",
-    Scope.NET: "network interfaces", Scope.DISK: "disks", Scope.FS: "file systems", Scope.JOB: "jobs",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +42,7 @@ class Rule:
     confidence: float
     trigger: Condition
     scope: Scope
-    """Finest scope of the conditions: what one finding is about."""
+    """Scope of the first condition that is not about the node: what one finding is about."""
     root_cause: str | None
     summary: str
     """Text with placeholders, in parts divided by ` · `: the headline, then details; a part whose value is not known is
@@ -182,12 +178,9 @@ def _made(
     more, more_sure = spec.more_sure, None
     if more is not None:
         more_sure = _tried(lambda: reader.trigger(more.trigger, (*path, "more_sure", "trigger")), errors)
-    scopes = {scope for part in (trigger, more_sure) if part is not None for scope in scope_of(part, catalogue)}
-    if len(scopes) > 1:
-        said = " and of ".join(_SPOKEN[scope] for scope in Scope if scope in scopes)
-        errors.append(loaded.error(f"one rule cannot speak of {said} at once", *path, "trigger"))
+    scopes = [scope for part in (trigger, more_sure) if part is not None for scope in scopes_of(part, catalogue)]
     scope = next(iter(scopes), Scope.NODE)
-    evidence = evidence_of(loaded, spec, path, catalogue, scope if trigger is not None else None, errors)
+    evidence = evidence_of(loaded, spec, path, catalogue, scopes if trigger is not None else None, errors)
     summary = own_words(spec.summary, loaded, (*path, "summary"), catalogue, errors)
     actions, held = _actions(loaded, spec, path, catalogue, errors)
     if trigger is None or severity is None or held_s is None:

@@ -15,7 +15,7 @@ from stethoscope.specs.metric_names import find, nearest
 from stethoscope.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from stethoscope.errors import DataError
     from stethoscope.specs.load import Loaded
@@ -60,10 +60,11 @@ def evidence_of(
     spec: RuleSpec,
     path: Path,
     catalogue: Mapping[str, Metric],
-    scope: Scope | None,
+    scopes: Sequence[Scope] | None,
     errors: list[DataError],
 ) -> tuple[str, ...]:
-    """Return the ids of the metrics to quote; `scope` is what the rule speaks of, where that is known."""
+    """Return the ids of the metrics to quote; `scopes` are what the rule speaks of beside the node, what it is about
+    first, where that is known."""
     found = []
     for position, name in enumerate(spec.evidence):
         other = find(name, catalogue)
@@ -72,8 +73,8 @@ def evidence_of(
             errors.append(loaded.error(message, *path, "evidence", position))
             continue
         for id_ in other.metrics:
-            if scope is not None and catalogue[id_].scope not in (scope, Scope.NODE):
-                message = f"{id_} is not known of a {scope}"
+            if scopes is not None and catalogue[id_].scope not in (*scopes, Scope.NODE):
+                message = f"{id_} is not known of a {next(iter(scopes), Scope.NODE)}"
                 errors.append(loaded.error(message, *path, "evidence", position))
             found.append(id_)
     return tuple(found)

@@ -5,12 +5,9 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-import pytest
-
 from stethoscope.analysis.rules import Engine
 from stethoscope.analysis.windows import Ring
 from stethoscope.clock import iso
-from stethoscope.errors import DataError
 from stethoscope.model.facts import Devices
 from stethoscope.model.frame import LinkState
 from stethoscope.model.metric import Scope
@@ -20,6 +17,8 @@ from tests.analysis.test_parts import CATALOGUE, WALL, Fleet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import pytest
 
     from stethoscope.model.finding import Finding
     from stethoscope.specs.rule import Rule
@@ -91,11 +90,6 @@ def test_a_metric_of_the_node_counts_for_its_disks() -> None:
             values["disk_read_time"] = [number * 900]
             fleet.part("disks", node, devices={Scope.DISK: Devices(names, values)})
     assert active(judge.evaluate(fleet.look())) == ["made@n2/disk/sda"]
-
-
-def test_a_rule_speaks_of_one_kind_of_device() -> None:
-    with pytest.raises(DataError, match="one rule cannot speak of NVLinks and of disks at once"):
-        rule(f"[{SLOW}, {{metric: nvlink_state, operator: '==', threshold: 0, aggregate: last}}]")
 
 
 def test_what_a_part_said_stands_for_three_of_its_intervals() -> None:

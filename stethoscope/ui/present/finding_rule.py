@@ -35,9 +35,9 @@ def rule_rows(rule: Rule, catalogue: Mapping[str, Metric], cells: int) -> list[R
         ("tests", f"{len(rule.tests)} in the file"),
     ]
     rows = [row for label, text in said if text for row in _wrapped(label, text, cells)]
-    rows += _condition("asks", rule.trigger, catalogue, cells)
+    rows += _condition("asks", rule, rule.trigger, catalogue, cells)
     if rule.more_sure is not None:
-        rows += _condition(f"{rule.sure:.2f} when", rule.more_sure, catalogue, cells)
+        rows += _condition(f"{rule.sure:.2f} when", rule, rule.more_sure, catalogue, cells)
     for label, names in (("hides", rule.explains.same_place), ("on a node", rule.explains.same_node)):
         if names:
             rows += _wrapped(label, names if isinstance(names, str) else ", ".join(names), cells)
@@ -46,9 +46,11 @@ def rule_rows(rule: Rule, catalogue: Mapping[str, Metric], cells: int) -> list[R
     return rows
 
 
-def _condition(label: str, condition: Condition, catalogue: Mapping[str, Metric], cells: int) -> Iterator[Row]:
+def _condition(
+    label: str, rule: Rule, condition: Condition, catalogue: Mapping[str, Metric], cells: int
+) -> Iterator[Row]:
     yield ()
-    for depth, text in in_words(condition, catalogue):
+    for depth, text in in_words(condition, catalogue, scope=rule.scope):
         yield from _wrapped(label, text, cells, "  " * depth)
         label = ""
 
