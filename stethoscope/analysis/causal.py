@@ -65,6 +65,8 @@ SLOWS = frozenset({
     "cpu_contention", "cpu_or_memory_fault", "storage_io", "shared_fs_stall", "disk_wear", "straggler_or_slow_rank",
 })  # fmt: skip
 """What makes the whole of a job wait for the one that has it, where it is urgent."""
+WAITS = frozenset({"unknown", "straggler_or_slow_rank"})
+"""What GPUs and ports seem to have that wait for another one of their job."""
 
 
 def rank(rule: Rule) -> int:

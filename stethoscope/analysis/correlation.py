@@ -9,7 +9,7 @@ import numpy as np
 
 from stethoscope.analysis import causes, service
 from stethoscope.analysis.blind import Path, Sight, is_about_sight
-from stethoscope.analysis.causal import SLOWS, STOPS
+from stethoscope.analysis.causal import SLOWS, STOPS, WAITS
 from stethoscope.analysis.causes import Affected, Cause, Held
 from stethoscope.analysis.fanin import fan_in
 from stethoscope.analysis.joined import Joined, join
@@ -47,7 +47,13 @@ class Correlation:
         """Remember nothing yet."""
         self._rules = rules
         self._about_sight = [number for number, rule in enumerate(rules) if is_about_sight(rule)]
-        self._stops = [number for number, rule in enumerate(rules) if _holds_up(rule)]
+        self._stops = [number for number, rule in enumerate(rules) if rule.root_cause in STOPS]
+        self._holds_up = [number for number, rule in enumerate(rules) if _holds_up(rule)]
+        self._waits = [
+            number
+            for number, rule in enumerate(rules)
+            if rule.root_cause in WAITS and rule.scope in (Scope.GPU, Scope.PORT)
+        ]
         self._of_changes = [
             number
             for number, rule in enumerate(rules)
@@ -98,17 +104,31 @@ class Correlation:
 
     def stopped(self, moment: Moment, seen: dict[str, Flags], since: Sequence[Floats]) -> dict[tuple[int, int], int]:
         """Take out of `seen`, by rule id, what changed on the nodes of a job when something stopped or slowed down the
-        job; return how many findings that were, by number and row of the rule that was first there."""
-        changes = [number for number in self._of_changes if seen[self._rules[number].id].any()]
-        stops = [number for number in self._stops if seen[self._rules[number].id].any()] if changes else []
-        if not stops:
-            return {}
+        job, and who waits there since it stopped; return how many findings that were, by number and row of the rule
+        that was first there."""
+        counts: dict[tuple[int, int], int] = {}
+        for earlier, later in ((self._holds_up, self._of_changes), (self._stops, self._waits)):
+            follows = [number for number in later if seen[self._rules[number].id].any()]
+            first = [number for number in earlier if seen[self._rules[number].id].any()] if follows else []
+            if first:
+                self._take_out(first, follows, moment, seen, since, counts)
+        return counts
+
+    def _take_out(
+        self,
+        first: Sequence[int],
+        follows: Sequence[int],
+        moment: Moment,
+        seen: dict[str, Flags],
+        since: Sequence[Floats],
+        counts: dict[tuple[int, int], int],
+    ) -> None:
         jobs = self._shared(moment).jobs()
         if not any(jobs):
             # Where nobody says who works for whom, what falls everywhere at that moment fell because of it.
             jobs = ["all"] * len(jobs)
         began: dict[str, tuple[float, int, int]] = {}
-        for number in stops:
+        for number in first:
             rule = self._rules[number]
             for row in np.flatnonzero(seen[rule.id]).tolist():
                 job = jobs[moment.layout.owner[rule.scope][row]]
@@ -116,10 +136,9 @@ class Correlation:
                     own = (float(since[number][row]), number, row)
                     began[job] = min(began.get(job, own), own)
         if not began:
-            return {}
+            return
         at = np.array([began[job][0] if job in began else np.nan for job in jobs], dtype=np.float64)
-        counts: dict[tuple[int, int], int] = {}
-        for number in changes:
+        for number in follows:
             rule = self._rules[number]
             owner = moment.layout.owner[rule.scope]
             later = since[number] - at[owner]
@@ -127,9 +146,8 @@ class Correlation:
             seen[rule.id] = seen[rule.id] & ~after
             places = owner[after].tolist()
             for node in set(places) if rule.per_node else places:
-                first = began[jobs[node]][1:]
-                counts[first] = counts.get(first, 0) + 1
-        return counts
+                place = began[jobs[node]][1:]
+                counts[place] = counts.get(place, 0) + 1
 
     def causes(
         self,

@@ -311,6 +311,28 @@ def test_what_fell_because_one_of_the_job_is_slow_is_told_with_it(first: str, le
     assert seen["gpu_power_fell"].tolist() == left
 
 
+def test_who_waits_for_what_stopped_is_told_with_it() -> None:
+    shipped = {
+        rule.id: rule for rule in load_rules(catalogue(), read_root_causes(bundled("playbooks") / "root_causes.yaml"))
+    }
+    rules = (shipped["gpu_spins"], shipped["driver_hung"], shipped["driver_unusable"], shipped["gpu_thermal"])
+    snapshot = replace(fleet(4, gpus=2), jobs=(Job("4242", nodes=("gpu-001", "gpu-002")),))
+    moment = Moment(snapshot, Layout(snapshot), catalogue())
+
+    def left(first: str) -> dict[str, list[int]]:
+        seen = {rule.id: np.zeros(len(moment.layout.owner[rule.scope]), dtype=bool) for rule in rules}
+        seen["gpu_spins"][2:6] = True
+        seen["driver_unusable"][1] = True
+        seen[first][0] = True
+        Correlation(rules).stopped(moment, seen, [np.full(len(seen[rule.id]), WALL) for rule in rules])
+        return {id_: np.flatnonzero(flags).tolist() for id_, flags in seen.items() if flags.any()}
+
+    # What spins in another job has another cause; what is broken itself is no consequence.
+    assert left("driver_hung") == {"gpu_spins": [4, 5], "driver_hung": [0], "driver_unusable": [1]}
+    # Heat slows down, and stops nobody.
+    assert left("gpu_thermal") == {"gpu_spins": [2, 3, 4, 5], "gpu_thermal": [0], "driver_unusable": [1]}
+
+
 # ---------------------------------------------------------------- what the monitor does not see
 
 
