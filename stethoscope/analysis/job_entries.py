@@ -21,7 +21,17 @@ WARM_UP = 20
 _LEAST_STAMPED_S = 2.0
 """Stamps of whole seconds tell no shorter time."""
 _KEPT_CHECKPOINTS = 20
-_RANKS = {"megatron": 5, "nemo": 5, "torchtitan": 5, "nanotron": 5, "composer": 5, "deepspeed": 4, "bar": 3, "plain": 1}
+_RANKS = {
+    "megatron": 5,
+    "nemo": 5,
+    "torchtitan": 5,
+    "nanotron": 5,
+    "composer": 5,
+    "fairseq": 5,
+    "deepspeed": 4,
+    "bar": 3,
+    "plain": 1,
+}
 """How sure it is that such a line is about the steps of training: what a lower one says beside it is left alone."""
 
 
@@ -115,6 +125,8 @@ class Entries:
                 # What was taken for steps counts something else.
                 self.entries.clear()
                 self.epoch += 1
+            elif last is not None and step.step == last.step:
+                self._fill(last, step, over=True)
             self.family = step.family
         return True
 
@@ -153,15 +165,15 @@ class Entries:
             del self.entries[:DROPPED]
             self.first += DROPPED
 
-    def _fill(self, entry: Entry, step: Step) -> None:
-        """Put into an entry what it does not have yet."""
+    def _fill(self, entry: Entry, step: Step, *, over: bool = False) -> None:
+        """Put into an entry what it does not have yet, or with `over` all that the step says."""
         tokens = None if step.per_gpu and entry.tokens_per_s is not None else step.tokens_per_s
         for name, value in (
             ("step_time_s", step.step_time_s), ("samples_per_s", step.samples_per_s), ("tokens_per_s", tokens),
             ("loss", step.loss), ("lr", step.lr), ("grad_norm", step.grad_norm), ("data_time_s", step.data_time_s),
             ("total", step.total),
         ):  # fmt: skip
-            if value is not None and getattr(entry, name) is None:
+            if value is not None and (over or getattr(entry, name) is None):
                 setattr(entry, name, value)
         entry.batch = step.batch or entry.batch
         entry.skipped |= step.skipped
@@ -175,6 +187,12 @@ class Entries:
             entry.samples_per_s = entry.batch / entry.step_time_s
         elif entry.step_time_s is None and entry.batch and entry.samples_per_s:
             entry.step_time_s = entry.batch / entry.samples_per_s
+
+    def correct_loss(self, step: int, loss: float) -> None:
+        """Put the loss that a bar shows later for the last step."""
+        if self.entries and self.entries[-1].step == step:
+            self.entries[-1].loss = loss
+            self.version += 1
 
     # ---- phases
 

@@ -107,6 +107,9 @@ class JobReader:
             self._bar_total, self._bar_at = bar.total, (-1, 0.0)
         n, elapsed_s = self._bar_at
         if bar.step == n or bar.n == 0:
+            if bar.step == n and bar.loss is not None:
+                # Lightning draws the bar before the loss of the step is known, and again.
+                self.entries.correct_loss(n, bar.loss)
             return
         step_time_s = bar.step_time_s
         passed_s = bar.elapsed_s - elapsed_s
@@ -116,7 +119,7 @@ class JobReader:
             # The clock of the bar is exact to a second; its own rate is smoothed over many steps.
             step_time_s = passed_s / (bar.step - n)
         self._bar_at = bar.step, bar.elapsed_s
-        total = bar.total if bar.epoch is None else None
+        total = bar.total or None if bar.epoch is None else None
         self.entries.take_step(Step(bar.step, total, at, is_own, step_time_s=step_time_s, loss=bar.loss, family="bar"))
 
     def _fit_clock(self, at: float, arrived: float) -> None:

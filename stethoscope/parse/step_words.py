@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-NUMBER = r"[-+]?(?:\d[\d,]{0,18}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,3})?|[-+]?(?:nan|NaN|NAN|inf|Inf|INF)\b"
+NUMBER = (
+    r"[-+]?(?:\d(?:[\d,]{0,17}\d)?(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,3})?"
+    r"|[-+]?(?:nan|NaN|NAN|inf|Inf|INF)\b"
+)
 """A number, with or without commas, or one that is none."""
 _SCALES = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
 _PAIR = re.compile(

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stethoscope.parse import steps_bars, steps_deepspeed, steps_listed, steps_megatron, steps_plain, steps_trainer
+from stethoscope.parse import (
+    steps_bars,
+    steps_deepspeed,
+    steps_fairseq,
+    steps_listed,
+    steps_megatron,
+    steps_plain,
+    steps_trainer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +24,7 @@ if TYPE_CHECKING:
 LONGEST = 2048
 """Characters of a line, without its prefixes, that are looked at."""
 _FAMILIES: tuple[Callable[[str], Step | Phase | None], ...] = (
-    steps_listed.read, steps_megatron.read, steps_deepspeed.read, steps_trainer.read,
+    steps_listed.read, steps_megatron.read, steps_deepspeed.read, steps_fairseq.read, steps_trainer.read,
 )  # fmt: skip
 _ANCHOR = re.compile(
     rb"iter|step|it/s|s/it|SamplesPerSec|loss|heckpoint|batch=|%\||Train |evaluat|validat|Epoch", re.IGNORECASE
@@ -47,4 +55,4 @@ def read(text: str) -> Step | Phase | Bar | None:
         if found is not None:
             return found
     # A bar that tells of no training is no step either: `Map: 10%|... 120 examples/s`.
-    return None if "%|" in text else steps_plain.read(text)
+    return None if "%|" in text else steps_plain.read(text.replace('"', "") if text.startswith("{") else text)

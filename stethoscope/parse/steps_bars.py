@@ -14,11 +14,21 @@ from stethoscope.parse.step_words import NUMBER, count, number, pairs, positive,
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_BAR = re.compile(
-    r"(?P<about>[^|]{0,120}?)\d{1,3}%\|[^|]{0,600}\| *(?P<n>\d{1,12})(?:\.\d+)?/(?P<total>\d{1,12}) *"
-    r"\[(?:(?P<d>\d{1,4}) days?, )?(?P<elapsed>\d{1,5}:\d\d(?::\d\d)?)<[^,\]]{1,30}, *(?P<rate>" + NUMBER + r"|\?)"
-    r"(?P<unit>it/s|s/it|[a-z]{1,12}/s|s/[a-z]{1,12})(?P<more>[^\]]{0,600})"
+_RATE = (
+    r"(?:, *(?P<rate>"
+    + NUMBER
+    + r"|\?)(?P<unit>it/s|s/it|[a-z]{1,12}/s|s/[a-z]{1,12})(?=[,\]]))?(?P<more>[^\]]{0,600})"
 )
+_BAR = re.compile(
+    r"(?P<about>[^|]{0,120}?)\d{1,3}%(?:\|[^|]{0,600}\|)? *(?P<n>\d{1,12})(?:\.\d+)?/(?P<total>\d{1,12}|\?) *"
+    r"\[(?:(?P<d>\d{1,4}) days?, )?(?P<elapsed>\d{1,5}:\d\d(?::\d\d)?)<[^,\]]{1,30}" + _RATE
+)
+_OPEN = re.compile(
+    r"(?P<about>[^|]{0,120}?)(?P<n>\d{1,12})it \[(?:(?P<d>\d{1,4}) days?, )?(?P<elapsed>\d{1,5}:\d\d(?::\d\d)?)" + _RATE
+)
+"""Where nobody knows how many there will be: `Epoch 1: : 7it [00:30, 4.36s/it, global_step=7.000]`."""
+_TUNE = re.compile(r"\d{1,7}\|(\d{1,12})\|Loss: (" + NUMBER + r"):")
+"""torchtune puts its own step and loss before the bar."""
 _TRAINING = re.compile(
     r"\[?(?:rank ?\d{1,7}|\d{1,9})?\]?:?\s*(?:(?:train(?:ing)?|epochs?|steps?|iterations?|iters?)\b[^|]{0,60})?",
     re.IGNORECASE,
@@ -41,10 +51,14 @@ class Bar(NamedTuple):
     epoch: int | None
     values: Mapping[str, tuple[str, str]]
     """What stands behind the rate."""
+    own: tuple[int, float | None] | None = None
+    """Step and loss that stand before the bar."""
 
     @property
     def step(self) -> int:
         """Return the step: as the bar says it, else counted over all epochs."""
+        if self.own is not None:
+            return self.own[0]
         said = value_of(self.values, "global_step")
         if said is not None and said == said and 0 <= said < 1e15:
             return int(said)
@@ -53,15 +67,20 @@ class Bar(NamedTuple):
     @property
     def loss(self) -> float | None:
         """Return the loss that the bar shows."""
+        if self.own is not None:
+            return self.own[1]
         return value_of(self.values, "reduced_train_loss", "train_loss", "train_loss_step", "loss")
 
 
 def read(text: str) -> Bar | None:
     """Return the last bar of a line, None when it has none of training or evaluation."""
-    if "%|" not in text:
+    if "it [" not in text and "%" not in text:
         return None
     match = None
-    for match in _BAR.finditer(text):  # noqa: B007  bars that are drawn over each other: the last one counts
+    tune = _TUNE.search(text)
+    if tune is not None:
+        text = text[tune.end() :]
+    for match in (_OPEN if "it [" in text else _BAR).finditer(text):  # noqa: B007  bars that are drawn over each other: the last one counts
         pass
     if match is None:
         return None
@@ -69,24 +88,29 @@ def read(text: str) -> Bar | None:
     evaluation = bool(_EVALUATION.search(about))
     if not evaluation and not _TRAINING.fullmatch(about):
         return None
-    n, total = count(match["n"]), count(match["total"])
-    if n is None or not total or n > total:
+    values = pairs(match["more"])
+    total_text = match.groupdict().get("total") or "?"
+    n, total = count(match["n"]), 0 if total_text == "?" else count(total_text)
+    if n is None or total is None or (n > total if total else "global_step" not in values):
         return None
-    unit = match["unit"]
+    unit = match["unit"] or "it/s"
     # `s/it` and `it/s` are one another's inverse; of other units only those of steps are steps.
     if unit.strip("/s") not in ("it", "ba", "step", "tep") and unit not in ("it/s", "s/it", "step/s", "s/step"):
         return None
-    rate = positive(number(match["rate"]))
+    rate = positive(number(match["rate"])) if match["rate"] else None
     step_time_s = None if rate is None else rate if unit.startswith("s/") else 1.0 / rate
+    # The timer of NeMo is that of the step; the bar's rate has data and validation in it.
+    timing = positive(value_of(values, "train_step_timing in s"))
     epoch = _EPOCH.search(about)
     return Bar(
         n,
         total,
         _elapsed_s(match["d"], match["elapsed"]),
-        positive(step_time_s),
+        timing or positive(step_time_s),
         evaluation,
         int(epoch[1]) if epoch is not None else None,
-        pairs(match["more"]),
+        values,
+        (int(tune[1]), number(tune[2])) if tune is not None else None,
     )
 
 

@@ -39,8 +39,8 @@ def _titan(text: str, match: re.Match[str]) -> Step:
         step=int(match[1]),
         loss=number(match[2]),
         grad_norm=value_of(found, "grad_norm"),
-        # `tps` is of one device.
-        tokens_per_s=positive(value_of(found, "tps")),
+        # `tps` is of one device; older ones call it `wps`.
+        tokens_per_s=positive(value_of(found, "tps", "wps")),
         per_gpu=True,
         step_time_s=positive(seconds_of(found, "time_metrics/end_to_end(s)", "end_to_end")),
         family="torchtitan",

@@ -27,10 +27,13 @@ def read(text: str) -> Step | Phase | None:
     if match is None:
         return _phase(text)
     found = pairs(text[match.end() :])
-    loss = value_of(found, "lm loss", "loss", "total loss", "reduced_train_loss", "mlm loss")
+    loss = value_of(found, "lm loss", "lm_loss", "loss", "total loss", "reduced_train_loss", "mlm loss")
     elapsed = value_of(found, "elapsed time per iteration (ms)")
     skipped = value_of(found, "number of skipped iterations")
+    # GPT-NeoX puts its rate before the iteration.
     rate = value_of(found, "samples per second")
+    if rate is None:
+        rate = value_of(pairs(text[: match.start()]), "samples/sec")
     return Step(
         step=int(match[1]),
         total=int(match[2]) or None,

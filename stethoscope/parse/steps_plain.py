@@ -25,23 +25,48 @@ _STEP = _compiled(
     rf"[ \t]*[:=#]?[ \t]*\[?[ \t]*(?P<n>{_BIG})(?:[ \t]*(?:/|of)[ \t]*(?P<total>{_BIG}))?{_END}",
 )
 _EPOCH_BATCH = _compiled(
-    r"\bepoch(?:\(train\))?:?[ \t]*\[(?P<epoch>\d{1,9})(?:/\d{1,9})?\][ \t]*",
+    r"\bepoch(?:\(train\))?(?P<colon>:)?[ \t]*\[(?P<epoch>\d{1,9})(?:/\d{1,9})?\][ \t]*",
     r"\[?[ \t]*(?P<n>\d{1,12})/(?P<total>\d{1,12})\]",
 )
 _NOT_TRAINING = _compiled(r"\b(?:valid(?:ation)?|val|eval(?:uation)?|test)[ _]?(?:step|iter|loss|set)?\b")
 _TRAINING = _compiled(r"\btrain")
-_LOSS = _compiled(r"(?:^|[^\w/])(?:train(?:ing)?[ _/]?|lm[ _]|total[ _]|avg[ _])?loss\b", _IS, _NUM, _END)
+_LOSS = _compiled(
+    r"(?:^|[^\w/])(?P<of>[A-Za-z]\w{0,20}[ ])?(?:train(?:ing)?[ _/]?|lm[ _]|total[ _]|avg[ _])?loss\b",
+    r"(?:[ ]train(?:ing)?(?:[ ]\(curr\))?)?",
+    _IS,
+    _NUM,
+    _END,
+)
+_OF_A_PART = _compiled(
+    r"(?:actor|critic|unsupervised|policy|value|kl|aux(?:iliary)?|balanc(?:e|ing)|moe|router|entropy|reward|dev|cls|",
+    r"val(?:id(?:ation)?)?|eval(?:uation)?|test|box|bbox|mask|distillation|generator|discriminator|best|min|max|",
+    r"previous|last|initial|local|target)[ ]",
+)
+"""Words that make a loss that of something else."""
 _SECONDS = r"[ \t]*(?P<unit>ms|msecs?|secs?|seconds?|s)\b"
 _STEPS = r"(?:steps?|it(?:er(?:ation)?)?s?|batch(?:es)?)\b"
-_TIME = _compiled(r"(?<![\w.])", _NUM, r"[ \t]*(?P<unit>ms|msecs?|secs?|seconds?|s)", _PER, _STEPS)
-_RATE = _compiled(r"(?<![\w.])", _NUM, r"[ \t]*", _STEPS, _PER, r"s(?:ec(?:ond)?)?\b")
+_TIME = _compiled(r"(?<![\w.-])", _NUM, r"[ \t]*(?P<unit>ms|msecs?|secs?|seconds?|s)", _PER, _STEPS)
+_RATE = _compiled(r"(?<![\w.-])", _NUM, r"[ \t]*", _STEPS, _PER, r"s(?:ec(?:ond)?)?\b")
+_RATE_AFTER = _compiled(r"(?:^|[\s,|;])", _STEPS, _PER, r"s(?:ec(?:ond)?)?[ \t]*[:= ][ \t]*", _NUM, _END)
 _NAMED_TIME = _compiled(
-    r"\b(?:(?:(?:step|iter(?:ation)?|batch)[ _]?)?time|dt|elapsed|(?:step|iter)[ _]?duration|took)", _IS, _NUM, _SECONDS
+    r"(?:^|[^\w/]|/(?=step|iter|batch))(?P<of>[A-Za-z]\w{0,20}[ ])?",
+    r"(?:(?:(?:step|iter(?:ation)?|batch)[ _]?)?time|dt|(?:step|iter)[ _]?duration|took)",
+    _IS,
+    _NUM,
+    _SECONDS,
 )
+_TIME_PER_STEP = _compiled(r"\btime(?:[ _]per[ _]|/)(?:step|iter(?:ation)?|batch)\b", _IS, _NUM, _SECONDS)
+_OF_MORE = _compiled(
+    r"(?:total|elapsed|wall|eta|remaining|left|val(?:idation)?|eval(?:uation)?|data|load(?:ing)?|forward|backward|fwd|",
+    r"bwd|epoch|comm|optim(?:izer)?|run|cumulative|start|save|checkpoint)[ ]",
+)
+"""Words that make a time that of something else than a step."""
+_NAMED_SECONDS = _compiled(r"(?:^|[,|;])[ \t]*(?P<unit>s)econds[ \t]*[:=][ \t]*", _NUM, _END)
+_LONE_MS = _compiled(r"\|[ \t]*", _NUM, r"[ \t]*(?P<unit>ms)[ \t]*(?=\||$)")
 _UNIT_IN_NAME = _compiled(
     r"\b(?:step|iter(?:ation)?|batch)[ _]?time[ _]?\(?(?P<unit>ms|s|sec)\)?[ \t]*[:=][ \t]*", _NUM, _END
 )
-_METER = _compiled(r"(?:^|[\s,])time:?[ \t]+(?P<v>\d{1,9}\.\d{1,9})(?=[ \t]+(?:\(|data|memory)|[ \t]*$)")
+_METER = _compiled(r"(?:^|[\s,])time:?[ \t]+(?P<v>\d{1,9}\.\d{1,9})(?=,?[ \t]+(?:\(|data|memory|last_time)|[ \t]*$)")
 _METER_DATA = _compiled(r"(?:^|[\s,])data(?:_time)?:?[ \t]+(?P<v>\d{1,9}\.\d{1,9})(?=[ \t]|,|$)")
 _DATA_TIME = _compiled(r"\bdata(?:[ _-]?(?:load(?:ing|er)?|wait))?[ _]?(?:time)?", _IS, _NUM, _SECONDS)
 _LR = _compiled(r"\b(?:lr|learning[ _]rate)\b", _IS, _NUM)
@@ -85,10 +110,11 @@ def _step(text: str, match: re.Match[str]) -> Step | None:
     n, total = int(match["n"].replace(",", "")), int((match["total"] or "0").replace(",", ""))
     is_meter = match.re is _EPOCH_BATCH
     if is_meter:
-        n += int(match["epoch"]) * total
+        # `Epoch: [0]` of PyTorch's examples is the first, as is `Epoch [1]` of mmengine.
+        n += max(0, int(match["epoch"]) - (match["colon"] is None)) * total
     rest = text[match.end() :]
     is_lone_validation = _NOT_TRAINING.search(rest) is not None and _TRAINING.search(text) is None
-    loss = _found(_LOSS, text)
+    loss = _of_itself(_LOSS, _OF_A_PART, text)
     step_time_s = _time_s(text, is_meter=is_meter)
     samples, _ = _speed(_SAMPLES, text)
     tokens, per_gpu = _speed(_TOKENS, text)
@@ -102,24 +128,42 @@ def _step(text: str, match: re.Match[str]) -> Step | None:
         tokens_per_s=tokens,
         per_gpu=per_gpu,
         batch=positive(_found(_BATCH, text)),
-        loss=loss,
+        loss=None if loss is None else number(loss["v"]),
         lr=_found(_LR, text),
         grad_norm=_found(_NORM, text),
-        data_time_s=share(_seconds(_DATA_TIME, text) if not is_meter else _found(_METER_DATA, text)),
+        data_time_s=share(_data_time_s(text, is_meter=is_meter)),
         family="plain",
     )
 
 
 def _time_s(text: str, *, is_meter: bool) -> float | None:
-    for pattern in (_TIME, _UNIT_IN_NAME, _NAMED_TIME):
-        seconds = positive(_seconds(pattern, text))
+    for match in (
+        _TIME.search(text),
+        _UNIT_IN_NAME.search(text),
+        _TIME_PER_STEP.search(text),
+        _of_itself(_NAMED_TIME, _OF_MORE, text),
+        _NAMED_SECONDS.search(text),
+        _LONE_MS.search(text),
+    ):
+        seconds = positive(_in_seconds(match))
         if seconds is not None:
             return seconds
-    rate = positive(_found(_RATE, text))
+    rate = positive(_found(_RATE, text)) or positive(_found(_RATE_AFTER, text))
     if rate is not None:
         return 1.0 / rate
     # `Time 0.512 (0.530)` of the meters of PyTorch's examples, and `time: 0.99` of mmengine, are seconds.
     return positive(_found(_METER, text)) if is_meter or "data_time" in text else None
+
+
+def _data_time_s(text: str, *, is_meter: bool) -> float | None:
+    if is_meter or "data_time:" in text:
+        return _found(_METER_DATA, text)
+    return _seconds(_DATA_TIME, text)
+
+
+def _of_itself(pattern: re.Pattern[str], other: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """Return the first match that no word of `other` before it makes one of something else."""
+    return next((m for m in pattern.finditer(text) if m["of"] is None or not other.fullmatch(m["of"])), None)
 
 
 def _found(pattern: re.Pattern[str], text: str) -> float | None:
@@ -128,7 +172,10 @@ def _found(pattern: re.Pattern[str], text: str) -> float | None:
 
 
 def _seconds(pattern: re.Pattern[str], text: str) -> float | None:
-    match = pattern.search(text)
+    return _in_seconds(pattern.search(text))
+
+
+def _in_seconds(match: re.Match[str] | None) -> float | None:
     value = number(match["v"]) if match is not None else None
     if match is None or value is None:
         return None

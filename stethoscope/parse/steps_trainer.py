@@ -19,6 +19,10 @@ _EVALUATED = re.compile(r"""['"]eval_(?:loss|runtime)['"]: """)
 
 def read(text: str) -> Step | Phase | None:
     """Return what one line tells, None for any other line."""
+    logged = text.find("{'loss'")
+    if logged > 0:
+        # A logger's words stand before it: `[INFO|callbacks.py:310] >> {'loss': 2.3}`.
+        text = text[logged:]
     if text.startswith("{"):
         return _logged(text)
     if "Saving model checkpoint" in text:
@@ -35,7 +39,8 @@ def _logged(text: str) -> Step | Phase | None:
     bare = text.replace(": '", ": ").replace("',", ",").replace("'}", "}")
     if _EVALUATED.search(text):
         return Phase(PhaseKind.EVALUATION_END, duration_s=positive(value_of(pairs(bare), "eval_runtime")))
-    if not _LOSS.search(text):
+    if not _LOSS.search(text) or '"loss"' in text:
+        # JSON is not of the Trainer: somebody prints it with a step.
         return None
     found = pairs(bare)
     step = value_of(found, "global_step", "step")

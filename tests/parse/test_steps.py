@@ -79,6 +79,38 @@ def test_a_loss_that_is_no_number_is_not_one_that_is_missing() -> None:
         ("Epoch: [2][10/500] Time  0.512 ( 0.530) Data  0.020 ( 0.031) Loss 3.2e+00 (3.3e+00)",
          {"step": 1010, "step_time_s": 0.512, "data_time_s": 0.02, "loss": 3.2}),
         ("step 7: train loss 2.5, val loss 2.6", {"step": 7, "loss": 2.5}),
+        ("step 7: val loss 2.6, train loss 2.5", {"step": 7, "loss": 2.5}),
+        ("step 7 | actor loss 0.1 | loss 2.5", {"step": 7, "loss": 2.5}),
+        ("samples/sec: 215.5 | iteration 100/ 320000 | elapsed time per iteration (ms): 593.9 | lm_loss: 9.31E+00 |",
+         {"step": 100, "samples_per_s": 215.5, "step_time_s": 0.5939, "loss": 9.31}),
+        ("iteration 12/ 30 | elapsed time per iteration (ms): 1234.5/1250.0 | lm loss: 8.5E+00 | grad norm: 3.1 |",
+         {"step": 12, "step_time_s": 1.2345, "loss": 8.5, "grad_norm": 3.1}),
+        ("[default7]: iteration 12695/ 115311 | elapsed time per iteration (s): 105.22 | samples per second: 19.463 |",
+         {"samples_per_s": 19.463}),
+        ("train_inner | epoch 002:    120 / 1500 loss=4.376, ppl=20.8, wps=16200, ups=2.5, wpb=6480, bsz=248, "
+         "num_updates=1620, lr=3e-05, gnorm=1.214, train_wall=40, wall=1294",
+         {"step": 1620, "loss": 4.376, "step_time_s": 0.4, "grad_norm": 1.214, "family": "fairseq"}),
+        ('train_inner | {"epoch": 27, "update": 26.2, "loss": "8.206", "wps": "1195.4", "ups": "1.62", "wpb": "738.1", '
+         '"num_updates": "33700", "gnorm": "1.833"}',
+         {"step": 33700, "loss": 8.206, "grad_norm": 1.833, "step_time_s": pytest.approx(738.1 / 1195.4)}),
+        ("completed step: 14, seconds: 3.443, TFLOP/s/device: 413.4, Tokens/s/device: 7138.89, loss: 2.136",
+         {"step": 14, "step_time_s": 3.443, "tokens_per_s": 7138.89, "loss": 2.136}),
+        ("Iter 47: Train loss 3.575, Learning Rate 2.000e-08, It/sec 1.6, Tokens/sec 75.275, Trained Tokens 2116",
+         {"step": 47, "step_time_s": 0.625, "tokens_per_s": 75.275, "loss": 3.575, "lr": 2e-8}),
+        ("Epoch 34 | iter 3051000 step 610200 | loss train: 2.857, val: 2.861 | iter time: 111.49 ms (step)",
+         {"step": 3051000, "loss": 2.857, "step_time_s": pytest.approx(0.11149)}),
+        ("step 18865/18865 | loss 3.28 (+0.10z)| norm 0.21 (-0.20z)| lr 0.0 | 2831.55 ms | 52.1% MFU | 185244 tok/s",
+         {"step_time_s": pytest.approx(2.83155), "tokens_per_s": 185244.0, "grad_norm": 0.21}),
+        ("Epoch [2][1500/3912]  lr: 5.0e-03, time: 0.298, data_time: 0.005, loss_cls: 0.9, loss: 2.36, grad_norm: 3.8",
+         {"step": 5412, "step_time_s": 0.298, "data_time_s": 0.005, "loss": 2.36}),
+        ("eta: 0:02:11  iter: 99  total_loss: 1.301  time: 0.2854  last_time: 0.2712  data_time: 0.0547",
+         {"step": 99, "step_time_s": 0.2854, "data_time_s": 0.0547, "loss": 1.301}),
+        ('{"step": 121, "loss": 2.30, "step_time": 0.80, "tokens_per_sec": 81300.0, "grad_norm": 0.51}',
+         {"step": 121, "loss": 2.3, "tokens_per_s": 81300.0, "step_time_s": None}),
+        ("[INFO|callbacks.py:310] >> {'loss': 2.3312, 'learning_rate': 4.0e-04, 'epoch': 0.13}", {"loss": 2.3312}),
+        ("step 10, time per step: 812 ms, loss 2", {"step_time_s": 0.812}),
+        ("step 210 loss 2.0 elapsed 3781s", {"step_time_s": None}),
+        ("step 210 loss 2.0 | total time: 3781s | elapsed: 3601.2 s | 0.8 it/s", {"step_time_s": 1.25}),
     ],
 )  # fmt: skip
 def test_each_family_of_lines(text: str, expected: dict[str, object]) -> None:
@@ -133,6 +165,20 @@ def test_bars() -> None:
     found = read("Validation DataLoader 0:  50%|██   | 2/4 [00:01<00:01,  2.00it/s]")
     assert isinstance(found, Bar)
     assert found.evaluation
+    found = read(
+        "Epoch 0: :  47%|# | 7/15 [06:19<07:13, reduced_train_loss=11.5, global_step=5.0, train_step_timing in s=49.5]"
+    )
+    assert isinstance(found, Bar)
+    assert (found.step, found.loss, found.step_time_s) == (5, 11.5, 49.5)
+    found = read("Epoch 0: :   0%|   | 614/? [23:53<00:00, v_num=, reduced_train_loss=3.2, global_step=613.0]")
+    assert isinstance(found, Bar)
+    assert (found.step, found.total) == (613, 0)
+    found = read("Epoch 0:  93% 1586/1702 [12:50<00:56,  2.00it/s, loss=0.158, v_num=0]")
+    assert isinstance(found, Bar)
+    assert (found.step, found.step_time_s) == (1586, 0.5)
+    found = read("1|10|Loss: 1.2345:  20%|##    | 10/50 [00:30<02:00,  3.00s/it]")
+    assert isinstance(found, Bar)
+    assert (found.step, found.loss, found.step_time_s) == (10, 1.2345, 3.0)
     found = read("\r  0%|          | 0/8191 [00:00<?, ?it/s]".lstrip("\r"))
     assert isinstance(found, Bar)
     assert found.step_time_s is None
