@@ -10,6 +10,7 @@ import numpy as np
 from stethoscope.analysis import service, telling
 from stethoscope.analysis.alike import Recall, filled
 from stethoscope.analysis.awake import Awake
+from stethoscope.analysis.causal import WAITS
 from stethoscope.analysis.conditions import Evaluator, watched_s
 from stethoscope.analysis.correlate import FOLD_ABOVE, UNFOLD_BELOW, in_order, units, visible
 from stethoscope.analysis.correlation import Correlation
@@ -19,10 +20,11 @@ from stethoscope.analysis.leaves import SINGLE_LOOK_S
 from stethoscope.analysis.moment import Moment
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Flags, Verdicts, fitted
 from stethoscope.clock import iso
-from stethoscope.model.finding import Finding
+from stethoscope.model.finding import Finding, Severity
 from stethoscope.model.grid import is_uniform
 from stethoscope.model.ids import fold, node_of
 from stethoscope.model.metric import Scope
+from stethoscope.specs.condition import leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -39,6 +41,8 @@ KEEP_CLEARED_S = 600.0
 MAX_CLEARED = 1000
 GAP_S = 30.0
 """After a longer pause between two snapshots nothing is known to have held through it."""
+LINGER_S = 60.0
+"""What is not urgent comes up so long, and the window of its rule, after what explained it ended."""
 MAX_EVIDENCE_PLACES = 3
 """Places of one finding whose facts are quoted."""
 SINGLE_LOOK_CONFIDENCE = 0.8
@@ -60,6 +64,8 @@ class _State:
     """Wall seconds at which the condition became true."""
     false_since: Floats = field(default_factory=lambda: np.empty(0))
     """Monotonic seconds since when an active row has been false, NaN while it is not."""
+    quiet_until: Floats | None = None
+    """Monotonic seconds up to which an active row says nothing, because what explained it ended; None for no row."""
     folded: set[str] = field(default_factory=set)
     """Headlines that are folded at present."""
 
@@ -72,6 +78,8 @@ def _fit_state(state: _State, changed: Flags) -> None:
     state.active = fitted(state.active, changed, False).astype(bool)
     state.since = fitted(state.since, changed, np.nan).astype(np.float64)
     state.false_since = fitted(state.false_since, changed, np.nan).astype(np.float64)
+    if state.quiet_until is not None:
+        state.quiet_until = fitted(state.quiet_until, changed, -np.inf).astype(np.float64)
     state.is_active = bool(state.active.any())
 
 
@@ -81,6 +89,7 @@ def _quiet(state: _State, rows: int) -> None:
         state.active = state.holds = filled(rows, value=False, dtype=np.bool_)
         state.since = state.false_since = filled(rows, np.nan, np.float64)
     state.is_active = False
+    state.quiet_until = None
     state.holds = state.active
     state.headlines.clear()
 
@@ -209,6 +218,7 @@ class Engine:
             # What nobody saw needs no time to clear: it must not come up for that when what explained it ends.
             if state.is_active:
                 state.active &= seen[rule.id] | np.isnan(state.false_since)
+                self._linger(rule, state, seen)
         since = [state.since for state in self._states]
         self._because = self._correlation.stopped(moment, seen, since)
         verdicts, headline = self._verdicts(moment), self._headlines(moment)
@@ -239,6 +249,22 @@ class Engine:
             if seen[rule.id].any():
                 shown.update(self._findings(number, seen[rule.id], moment))
         return shown
+
+    def _linger(self, rule: Rule, state: _State, seen: dict[str, Flags]) -> None:
+        """Take out of `seen` what was explained until a moment ago: its windows still hold what is over."""
+        if rule.severity.rank < Severity.P2.rank and rule.root_cause not in WAITS:
+            return
+        mono = self._mono or 0.0
+        hidden = state.active & ~seen[rule.id]
+        if hidden.any():
+            if state.quiet_until is None:
+                state.quiet_until = np.full(len(hidden), -np.inf)
+            window_s = max(getattr(leaf, "window_s", 0.0) for leaf, _ in leaves(rule.trigger))
+            held_s = watched_s(rule.trigger, single_look=self._single_look)
+            state.quiet_until[hidden] = mono + LINGER_S + window_s + held_s
+        if state.quiet_until is not None:
+            state.quiet_until[~state.active] = -np.inf
+            seen[rule.id] = seen[rule.id] & (state.quiet_until <= mono)
 
     def _headlines(self, moment: Moment) -> Callable[[int, int], str]:
         def of(number: int, row: int) -> str:

@@ -592,3 +592,51 @@ def test_all_rules_on_sixteen_thousand_gpus_are_quick() -> None:
         passes.append(clock.monotonic() - before)
     # The quickest pass: the others say what else the machine did.
     assert min(passes) < 0.05
+
+
+def test_an_alert_that_names_its_place_does_not_keep_places_apart() -> None:
+    found = rules("""
+        rule_id: made
+        description: A GPU is too hot.
+        severity: P1
+        trigger: {metric: gpu_temp, operator: ">", threshold: 80, aggregate: last}
+        action: [{type: alert, message: "GPU {{node_id}}/{{device}} is at {{value}} since {{timestamp}}"}]
+        """)
+    hot = {(f"gpu-{n:03}/gpu/0", "gpu_temp"): 88 for n in range(1, 13)}
+    (finding,) = Engine(found, catalogue()).evaluate(fleet(12, set=hot))
+    assert (finding.nodes, finding.summary) == ("gpu-[001-012]", "A GPU is too hot")
+    few = fleet(12, set=dict(list(hot.items())[:2]))
+    assert [one.summary.split(" is at ")[0] for one in Engine(found, catalogue()).evaluate(few)] == [
+        "GPU gpu-001/gpu/0", "GPU gpu-002/gpu/0",
+    ]  # fmt: skip
+
+
+def test_what_every_value_fulfils_is_not_what_is_expected() -> None:
+    lost = fleet(2, links={"gpu-001": Link(LinkState.UNREACHABLE, since=WALL - 41, detail="no route to host")})
+    (finding,) = Engine(shipped(), catalogue()).evaluate(lost)
+    assert [fact.expected for fact in finding.evidence if fact.fact == "node_data_age"] == [""]
+
+
+def test_what_was_explained_does_not_come_up_when_that_ends() -> None:
+    loud = "{rule_id: heat, description: d, severity: P1, summary: heat, explains: {same_place: [warm, worse]}, "
+    judge = Engine(
+        rules(
+            "rules:\n"
+            f"- {loud}trigger: {HOT}}}\n"
+            "- {rule_id: warm, description: d, severity: P2, summary: warm, "
+            "trigger: [{metric: gpu_temp, operator: '>=', threshold: 70, window: 60s, aggregate: max}]}\n"
+            "- {rule_id: worse, description: d, severity: P1, summary: worse, "
+            "trigger: [{metric: gpu_temp, operator: '>=', threshold: 80, aggregate: last}]}\n"
+        ),
+        catalogue(),
+    )
+    told = {}
+    for seconds in range(0, 305, 5):
+        value = 60.0 if seconds < 10 else 95.0 if seconds < 60 else 85.0
+        told[seconds] = {finding.rule for finding in active(judge.evaluate(at(hot(value), seconds)))}
+    assert told[5] == set()
+    assert told[55] == {"heat"}
+    # What is urgent stands for itself at once; what is not has its window, and a minute.
+    assert told[100] == {"worse"}
+    assert told[200] == {"worse"}
+    assert told[300] == {"warm", "worse"}
