@@ -10,7 +10,7 @@ import numpy as np
 from stethoscope.analysis.across import across
 from stethoscope.analysis.leaves import matches
 from stethoscope.analysis.leaves_words import newest_line, usual_word
-from stethoscope.analysis.said import FACTS, SAID, number, quantity, said_share, unit_of
+from stethoscope.analysis.said import FACTS, SAID, number, quantity, said_limit, said_share, unit_of
 from stethoscope.analysis.windows import TRUE
 from stethoscope.clock import hms, iso
 from stethoscope.model.finding import Fact, Finding
@@ -379,7 +379,7 @@ class Writer:
             usual = self._usual(name, own)
             return self._made(name, self._plain(metric, value), "" if usual is None else f"was {usual}", own)
         if metric.warn is not None and metric.worse != "none":
-            expected = f"{'below' if metric.worse == 'high' else 'above'} {quantity(metric, metric.warn)}"
+            expected = said_limit(metric)
         elif not metric.words:
             median = self._median(name, "model", row)
             expected = "" if median is None else f"peers {quantity(metric, median)}"

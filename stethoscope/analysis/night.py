@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stethoscope.clock import from_iso, iso
 from stethoscope.model.night import (
     LONGEST_NOTE,
+    MOST_LOGGED,
     MOST_NOTES,
     MOST_SPANS,
     Acknowledged,
@@ -15,6 +16,7 @@ from stethoscope.model.night import (
     Entry,
     Found,
     Hush,
+    Logged,
     Looked,
     Note,
     Noted,
@@ -182,7 +184,8 @@ def found(entry: Entry | None, record: Found) -> Entry:
     """Return what becomes of `entry` when its finding is active."""
     finding, since = record.finding, min(record.since, record.at)
     if entry is None:
-        return Entry(_since(finding, since), record.at, ((since, None),), worst=finding.severity)
+        first = Entry(_since(finding, since), record.at, ((since, None),), worst=finding.severity)
+        return replace(first, logged=_logged(first, record))
     spans, times, end = entry.spans, entry.times, entry.cleared_at
     if end is None and record.at - entry.seen > GAP_S:
         # Nobody looked for long: it ended then, as far as anybody knows, and came again.
@@ -198,15 +201,23 @@ def found(entry: Entry | None, record: Found) -> Entry:
     else:
         spans, times = (*spans, (max(since, end), None))[-MOST_SPANS:], times + 1
     worst = min(entry.worst, finding.severity, key=lambda severity: severity.rank)
+    entry = replace(entry, spans=spans)
     return replace(
         entry,
         finding=_since(finding, spans[-1][0]),
         seen=max(entry.seen, record.at),
-        spans=spans,
         times=times,
         worst=worst,
         ended="",
+        logged=_logged(entry, record),
     )
+
+
+def _logged(entry: Entry, record: Found) -> tuple[Logged, ...]:
+    """Return the log of `entry` with what `record` puts there, unless that was done since it came."""
+    if any(line.at >= entry.since for line in entry.logged):
+        return entry.logged
+    return (*entry.logged, *(Logged(record.at, text) for text in record.finding.log))[-MOST_LOGGED:]
 
 
 def over(entry: Entry, record: Ended) -> Entry:

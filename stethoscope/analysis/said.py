@@ -11,6 +11,7 @@ from stethoscope.analysis.counting import said_counts
 from stethoscope.analysis.leaves import per, threshold_of
 from stethoscope.analysis.leaves_words import fact_of_line, fact_of_word
 from stethoscope.clock import duration, iso
+from stethoscope.model.metric import Kind
 from stethoscope.model.quantity import as_said
 from stethoscope.specs.condition import Against, Compare, Leaf
 from stethoscope.specs.condition_baseline import Deviates
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from stethoscope.model.metric import Metric
     from stethoscope.specs.condition_share import Share
 
+NONE = "none"
+"""What is expected of a counter that should stand still."""
+_STILL = 0.001
+"""Counts a second, in the catalogue, up to which a counter should stand still: any is too many."""
 _AT_MOST = {">": "at most", ">=": "below", "<": "at least", "<=": "above", "!=": "", "==": "not"}
 
 
@@ -68,16 +73,27 @@ def said_compare(leaf: Compare, moment: Moment, row: int) -> tuple[str, str]:
     limit = limits if isinstance(limits, float) else float(limits[row])
     if leaf.aggregate == "slope":
         limit *= per(leaf)[0]
-    if np.isnan(limit):
+    if np.isnan(limit) or (leaf.operator == ">=" and limit <= (-np.inf if metric.low is None else metric.low)):
+        # What every value fulfils is asked for to know that there is one.
         expected = ""
+    elif leaf.operator == ">" and limit == 0 and metric.kind is Kind.COUNTER:
+        expected = NONE
     elif leaf.operator == "has":
-        expected = f"not {quantity(metric, limit)}"
+        expected = f"no {quantity(metric, limit).replace(', ', ' or ')}"
     else:
         expected = f"{_AT_MOST[leaf.operator]} {quantity(metric, limit, unit)}".strip()
     if leaf.aggregate == "total":
         return f"{leaf.metric} total", expected
     over = f"{leaf.window_s:g} s" if leaf.window_s else "since the first reading"
     return (leaf.metric if leaf.aggregate == "last" else f"{leaf.metric} {leaf.aggregate} {over}"), expected
+
+
+def said_limit(metric: Metric) -> str:
+    """Return what the catalogue expects of a metric that has a limit: `below 88 °C`, or `none`."""
+    assert metric.warn is not None
+    if metric.kind is Kind.COUNTER and metric.worse == "high" and metric.warn <= _STILL:
+        return NONE
+    return f"{'below' if metric.worse == 'high' else 'above'} {quantity(metric, metric.warn)}"
 
 
 def said_share(leaf: Share) -> str:

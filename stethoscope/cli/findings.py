@@ -91,6 +91,8 @@ def _look(
     from stethoscope.ui.present.finding_report import entries_of, report_json, report_rows, sum_row
 
     snapshot, now = result.snapshot, result.snapshot.wall
+    if result.reached and selection.nodes is not None and not selection.nodes & set(snapshot.by_name):
+        raise UsageError(f"--node: none of these nodes is in {snapshot.fleet}")
     here = entries_of(snapshot)
     there = {entry.id for entry in here}
     # What is kept of before is told only where somebody asks for the past.

@@ -19,6 +19,10 @@ MOST_SPANS = 12
 """Times that a finding came which are kept one by one."""
 MOST_NOTES = 50
 LONGEST_NOTE = 400
+LOOKED_S = 60.0
+"""How often a console tells that it is looking."""
+MOST_LOGGED = 50
+"""Lines of the log that are kept with a finding."""
 SPREADS = 2
 """A finding that is acknowledged is loud again on more than so many times the nodes."""
 
@@ -58,6 +62,14 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class Logged:
+    """One line that a rule put into the log when it found this."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One finding of the night."""
 
@@ -75,6 +87,8 @@ class Entry:
     acknowledged: Hush | None = None
     snoozed: Hush | None = None
     notes: tuple[Note, ...] = field(default=())
+    logged: tuple[Logged, ...] = field(default=())
+    """What its rule put into the log, once for each time that it came."""
 
     @property
     def id(self) -> str:
@@ -143,6 +157,7 @@ class Entry:
             "acknowledged": _hush_json(self.acknowledged),
             "snoozed": _hush_json(self.snoozed, until=True),
             "notes": [{"at": iso(note.at), "by": note.by, "text": note.text} for note in self.notes],
+            "log": [{"at": iso(line.at), "text": line.text} for line in self.logged],
         }
 
 

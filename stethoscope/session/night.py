@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from stethoscope.analysis.night import Night
 from stethoscope.errors import DataError, UsageError
-from stethoscope.model.night import LONGEST_NOTE, Acknowledged, Looked, Noted, Snoozed, Standing
+from stethoscope.model.night import LONGEST_NOTE, LOOKED_S, Acknowledged, Looked, Noted, Snoozed, Standing
 from stethoscope.text import clean
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 EXCHANGE_S = 1.0
 """How often it is looked whether others wrote something."""
-LOOKED_S = 60.0
-"""How often it is told that somebody is looking."""
 _LONGEST_QUEUE = 2000
 
 
@@ -112,8 +110,9 @@ class NightKeeper:
         """Write a line about a finding."""
         self._entry(id_)
         words = clean(text, LONGEST_NOTE).strip()
-        if words:
-            self._say(Noted(at=wall, id=id_, by=user(), text=words))
+        if not words:
+            raise UsageError("a note needs words")
+        self._say(Noted(at=wall, id=id_, by=user(), text=words))
 
     def retire(self, wall: float) -> None:
         """Forget what ended too long ago."""

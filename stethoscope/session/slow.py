@@ -112,7 +112,7 @@ class SlowKeeper:
         try:
             saved.result(END_S)
         except TimeoutError:
-            _log.warning("the history of the fleet was not saved in time")
+            _log.info("the history of the fleet was not saved in time")
         self._thread.shutdown(wait=False)
         self._thread = None
 
@@ -129,7 +129,7 @@ class SlowKeeper:
             try:
                 self._say(f"it lies in {self._file.set_aside(wall)} now")
             except OSError as failure:
-                _log.warning("cannot set the history aside: %s", failure)
+                _log.info("cannot set the history aside: %s", failure)
         self._past.begin()
 
     def _save(self) -> None:
@@ -146,4 +146,4 @@ class SlowKeeper:
 
     def _say(self, notice: str) -> None:
         self._notices.append(notice)
-        _log.warning("%s", notice)
+        _log.info("%s", notice)

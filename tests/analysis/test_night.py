@@ -284,3 +284,31 @@ def test_whatever_happens_a_second_reader_has_the_same(steps: list[tuple[str, st
     for entry in night.entries.values():
         assert all(end is not None for _, end in entry.spans[:-1])
         assert all(end is None or end >= since for since, end in entry.spans)
+
+
+def test_what_a_rule_logs_is_kept_once_for_each_time_it_came() -> None:
+    night = Night()
+    one = replace(a_finding(), log=("gpu-001 at 88 C",))
+    later = replace(one, log=("gpu-001 at 91 C",))
+    night.take([one], T0 + 1)
+    night.take([later], T0 + 5)
+    night.take([replace(later, severity=Severity.P0)], T0 + 60)
+    assert [(line.at, line.text) for line in night.entries[one.id].logged] == [(T0 + 1, "gpu-001 at 88 C")]
+    night.take([cleared(later, T0 + 70)], T0 + 100)
+    night.take([replace(later, since=iso(T0 + 200))], T0 + 210)
+    kept = [(T0 + 1, "gpu-001 at 88 C"), (T0 + 210, "gpu-001 at 91 C")]
+    assert [(line.at, line.text) for line in night.entries[one.id].logged] == kept
+    again = Night()
+    again.apply_all(night.whole(T0 + 211))
+    assert [(line.at, line.text) for line in again.entries[one.id].logged] == kept
+    assert again.entries[one.id].as_json(T0 + 212)["log"][0] == {"at": iso(T0 + 1), "text": "gpu-001 at 88 C"}
+
+
+def test_two_consoles_keep_a_line_of_the_log_once() -> None:
+    first, second = Night("a"), Night("b")
+    finding = replace(a_finding(), log=("seen",))
+    told = [record for _, record in first.take([finding], T0 + 1)]
+    told += [record for _, record in second.take([finding], T0 + 2)]
+    both = Night("c")
+    both.apply_all(told)
+    assert [line.text for line in both.entries[finding.id].logged] == ["seen"]

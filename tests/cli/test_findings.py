@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from stethoscope.analysis.night import found
 from stethoscope.cli.findings import command, exit_code
 from stethoscope.cli.findings_follow import _print_told
 from stethoscope.cli.findings_select import Selection
-from stethoscope.clock import SystemClock, iso
+from stethoscope.clock import SystemClock, hms, iso
 from stethoscope.errors import StethoscopeError
 from stethoscope.model.finding import Fact, Finding, Severity
-from stethoscope.model.night import Entry
+from stethoscope.model.night import Entry, Found
 from stethoscope.session.night import NightKeeper
 from stethoscope.specs.metric import load_catalogue
 from stethoscope.store.night import NightFile
-from stethoscope.ui.present.finding_report import report_json, report_rows, sum_row
+from stethoscope.ui.present.finding_report import event_row, report_json, report_rows, sum_row
 from stethoscope.ui.present.spans import UNICODE, plain
 from tests.store.made import Fleet, record
 
@@ -103,6 +104,27 @@ def test_what_is_told_of(selection: Selection, chosen: str) -> None:
     assert " ".join(one.finding.rule for one in selection.of(entries, NOW)) == chosen
 
 
+def test_what_the_actions_of_a_rule_say_is_listed() -> None:
+    finding = replace(
+        a_finding("hot@gpu-001"), message="page the hall", held=("POST http://pager/",), log=("88 C on gpu-001",)
+    )
+    [first, *rows] = entry_rows(found(None, Found(at=NOW - 60, finding=finding, since=NOW - 70)))
+    assert "alert" not in first
+    assert rows[1:4] == [
+        "       alert: page the hall",
+        "       held back, not called: POST http://pager/",
+        f"       {hms(NOW - 60)} log: 88 C on gpu-001",
+    ]
+    assert "alert" not in "".join(entry_rows(entry(replace(finding, message=finding.summary))))
+    assert plain(event_row("new", entry(finding), NOW, UNICODE)).endswith(" · alert: page the hall")
+    assert "alert" not in plain(event_row("cleared", entry(finding, NOW), NOW, UNICODE))
+
+
+def entry_rows(one: Entry) -> list[str]:
+    """Return how one finding is listed."""
+    return [plain(row) for row in report_rows([one], NOW, UNICODE, load_catalogue())]
+
+
 def test_exit_codes_are_of_what_is_active() -> None:
     assert exit_code([]) == 0
     assert exit_code([entry(a_finding("a@n", "P0"), NOW - 5)]) == 0
@@ -172,6 +194,7 @@ def test_the_list_is_said_something_about_from_the_shell(tmp_path: Path) -> None
     ("arguments", "words"),
     [
         (["ack", "nothing"], 'no finding of tonight is called "nothing"'),
+        (["note", "lost", "\x1b[31m"], "a note needs words"),
         (["ack", "gpu"], "say more of it, or which fleet with --of"),
         (["ack", "hot", "--of", "prod-b"], 'no list of a fleet "prod-b" is kept here; did you mean "prod-a"?'),
         (["snooze", "hot", "--for", "soon"], "--for:"),

@@ -161,10 +161,21 @@ def test_the_list_has_sections() -> None:
     assert newest[:2] == ["bus:gpu-002/gpu/2", "reach:gpu-014"]
 
 
+def test_what_no_console_has_seen_for_long_says_when_it_was() -> None:
+    _, night = nightly()
+    later = {row.id: plain(row.row) for row in list_rows(night.entries.values(), WALL + 300, UNICODE, 160) if row.id}
+    assert "last seen 02:13:42" in later["reach:gpu-014"]
+    assert "acknowledged" not in later["driver:gpu-009"]
+    now = {row.id: plain(row.row) for row in list_rows(night.entries.values(), WALL, UNICODE, 160) if row.id}
+    assert "last seen" not in now["reach:gpu-014"]
+
+
 def test_what_is_held_stays_in_its_section() -> None:
     _, night = nightly()
     rows = list_rows(night.entries.values(), WALL, UNICODE, 120, held={"driver:gpu-009": "loud"})
-    assert "driver:gpu-009" in [row.id for row in rows if row.section == "loud"]
+    [held] = [plain(row.row) for row in rows if row.section == "loud" and row.id == "driver:gpu-009"]
+    # Below a heading that does not say it, the whole of it stands.
+    assert "acknowledged by " in held
 
 
 def test_words_choose_findings() -> None:
@@ -238,8 +249,8 @@ def test_the_card_says_all_that_is_known() -> None:
         "since    02:09:07 UTC, for 5 m",
         "twice tonight; before: 01:49:07 for 90 s",
         "sure     0.90  very likely",
-        "likely common cause: leaf/leaf-01-3",
-        "root cause ib_link_fault",
+        "likely leaf/leaf-01-3, which these places share",
+        "ib_link_fault",
         "2 other findings that are not listed",
         "symbol errors 41/s over 60s, expected at most 0.033/s",
         "2 s old · 10 min ▁▁▁▁▁▁▁▁▁▁|██████████████ 0..41/s",

@@ -111,12 +111,18 @@ def test_totals_of_data_are_bytes_and_large_counts_are_short() -> None:
         (Fact("node_data_age", 15.2, "at most 15 s", "n", "", ""), "data age just over 15 s, expected at most 15 s"),
         (Fact("node_data_age", 16.2, "at most 15 s", "n", "", ""), "data age 16 s, expected at most 15 s"),
         (Fact("gpu_sm_clock", 1100, "peers 1980 MHz", "n", "", ""), "SM clock 1100 MHz, peers 1980 MHz"),
-        (Fact("gpu_temp", "lost", "a value", "n", "", ""), "GPU temperature lost"),
+        (Fact("ib_port_rcv_errors", 2.6, "none", "n/ib/mlx5_3", "", "probe"), "receive errors 2.6/s, none expected"),
+        (Fact("gpu_temp", "lost", "a value", "n", "", ""), "GPU temperature: no value (lost)"),
         (Fact("xid", "NVRM: Xid 79", "none", "n", "", "kernel log"), "NVRM: Xid 79"),
     ],
 )
 def test_evidence_is_said_in_words(fact: Fact, text: str) -> None:
     assert fact_text(fact, catalogue()) == text
+
+
+def test_ascii_keeps_columns_and_leaves_no_gap_in_a_sentence() -> None:
+    assert to_ascii("87 °C, expected below 83 °C") == "87 C, expected below 83 C  "
+    assert to_ascii("gpu 0  87 °C   1980 MHz") == "gpu 0  87 C    1980 MHz"
 
 
 def test_a_healthy_node_unlike_its_peers_is_not_folded_with_them() -> None:

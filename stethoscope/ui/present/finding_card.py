@@ -9,6 +9,7 @@ from stethoscope.clock import duration, from_iso, hms, iso
 from stethoscope.text import clean
 from stethoscope.ui.present.curve import CELLS, curve_of
 from stethoscope.ui.present.finding_words import (
+    alert_of,
     evidence_text,
     sign,
     span_words,
@@ -53,11 +54,13 @@ def card_rows(entry: Entry, known: Known, glyphs: Glyphs, cells: int) -> list[Ro
     for label, text, tone in _parts(entry, known, glyphs):
         rows += _labelled(label, text, wide, tone)
     rows += _evidence(entry, known, glyphs, wide)
-    if finding.message:
-        rows += _labelled("alert", finding.message, wide)
+    if alert := alert_of(finding):
+        rows += _labelled("alert", alert, wide)
     for number, held in enumerate(finding.held):
         rows += _labelled("" if number else "held", f"{held}  (not called: this console changes nothing)", wide)
     rows += _rule(finding, known, wide)
+    for number, line in enumerate(entry.logged):
+        rows += _labelled("" if number else "log", f"{hms(line.at)} {line.text}", wide)
     for number, note in enumerate(entry.notes):
         rows += _labelled("" if number else "notes", f"{hms(note.at)} {note.by}: {note.text}", wide)
     return [fit(row, cells, glyphs.ellipsis) for row in rows]
@@ -99,9 +102,9 @@ def _parts(entry: Entry, known: Known, glyphs: Glyphs) -> Iterator[tuple[str, st
         others = [other for other in known.snapshot.findings if other.cause == finding.cause and other.id != finding.id]
         alike = [other for other in others if other.state == "active"]
         also = f"; {len(alike)} other finding{'s' if len(alike) > 1 else ''} with it" if alike else ""
-        yield "cause", f"likely common cause: {finding.cause}{also}", Tone.STRONG
+        yield "cause", f"likely {finding.cause}, which these places share{also}", Tone.STRONG
     if finding.root_cause and finding.root_cause != "healthy":
-        yield "" if finding.cause else "cause", f"root cause {finding.root_cause}", Tone.PLAIN
+        yield "" if finding.cause else "cause", finding.root_cause, Tone.PLAIN
     if finding.explained:
         count = finding.explained
         yield "explains", f"{count:,} other finding{'s that are' if count > 1 else ' that is'} not listed", Tone.PLAIN

@@ -86,7 +86,7 @@ def list_rows(
         if some:
             rows.append(ListRow((Span(f" {title}  ", Tone.TITLE), Span(f"{len(some):,}", Tone.QUIET)), section=name))
             shown = some[:MOST]
-            rows += [ListRow(_row(entry, now, glyphs, cells, place_cells), entry.id, name) for entry in shown]
+            rows += [ListRow(_row(entry, now, name, glyphs, cells, place_cells), entry.id, name) for entry in shown]
             if len(shown) < len(some):
                 words_left = f"   and {len(some) - len(shown):,} more: / shows those in which words stand"
                 rows.append(ListRow((Span(words_left, Tone.QUIET),), section=name))
@@ -106,13 +106,13 @@ def _ordered(entries: list[Entry], sort: str, *, is_loud: bool) -> list[Entry]:
     return [by_id[finding.id] for finding in together(entry.finding for entry in some)]
 
 
-def _row(entry: Entry, now: float, glyphs: Glyphs, cells: int, place_cells: int) -> Row:
+def _row(entry: Entry, now: float, section: str, glyphs: Glyphs, cells: int, place_cells: int) -> Row:
     finding, quiet = entry.finding, entry.standing(now) is not Standing.LOUD
     text, tone = sign(finding, glyphs, quiet=quiet)
     if not entry.is_active:
         text = f" {glyphs.level(0)}{text[2:]}"
     since = since_text(finding.cleared_at or finding.since, now) if quiet else since_text(finding.since, now)
-    beside = [times_words(entry.times), cause_words(finding), standing_words(entry, now, under_heading=True)]
+    beside = [times_words(entry.times), cause_words(finding), standing_words(entry, now, under=section)]
     beside += [f"{len(entry.notes)} note{'s' if len(entry.notes) > 1 else ''}"] if entry.notes else []
     room = cells - width(text) - place_cells - 11
     more = "".join(f" {glyphs.dot} {words}" for words in beside if words)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from stethoscope.analysis.night import found
 from stethoscope.clock import from_iso, hms, iso
 from stethoscope.model.finding import Severity
 from stethoscope.model.ids import node_of
-from stethoscope.model.night import Entry, Standing
+from stethoscope.model.night import Entry, Found, Standing
 from stethoscope.ui.present.curve import curve_of
-from stethoscope.ui.present.finding_words import cause_words, evidence_text, standing_words, times_words
+from stethoscope.ui.present.finding_words import alert_of, cause_words, evidence_text, standing_words, times_words
 from stethoscope.ui.present.lines import finding_place, since_text
 from stethoscope.ui.present.spans import Glyphs, Row, Span, Tone, level_tone
 
@@ -29,13 +30,13 @@ _MOST_FACTS = 4
 
 def entries_of(snapshot: FleetSnapshot) -> list[Entry]:
     """Return what the rules find in a snapshot, each with what the night knows of it."""
-    found = [finding for finding in snapshot.findings if finding.state == "active"]
-    return [snapshot.night.get(finding.id) or _alone(finding, snapshot.wall) for finding in found]
+    active = [finding for finding in snapshot.findings if finding.state == "active"]
+    return [snapshot.night.get(finding.id) or _alone(finding, snapshot.wall) for finding in active]
 
 
 def _alone(finding: Finding, wall: float) -> Entry:
     since = from_iso(finding.since)
-    return Entry(finding, wall, ((wall if since is None else since, None),), worst=finding.severity)
+    return found(None, Found(at=wall, finding=finding, since=wall if since is None else since))
 
 
 def order(entries: Iterable[Entry], now: float) -> list[Entry]:
@@ -120,9 +121,10 @@ def report_rows(
         rows.append(finding_line(finding, wall, glyphs, entry=entry))
         if entry.is_active:
             rows += evidence_rows(finding, catalogue, entry.since, glyphs, snapshot, history)
-        if finding.message:
-            rows.append((Span(f"{_INDENT}alert: {finding.message}", Tone.QUIET),))
-        rows += [(Span(f"{_INDENT}not called: {held}", Tone.QUIET),) for held in finding.held]
+        if alert := alert_of(finding):
+            rows.append((Span(f"{_INDENT}alert: {alert}", Tone.QUIET),))
+        rows += [(Span(f"{_INDENT}held back, not called: {held}", Tone.QUIET),) for held in finding.held]
+        rows += [(Span(f"{_INDENT}{hms(line.at)} log: {line.text}", Tone.QUIET),) for line in entry.logged]
         rows += [(Span(f"{_INDENT}{hms(note.at)} {note.by}: {note.text}", Tone.PLAIN),) for note in entry.notes]
         rows.append((Span(f"{_INDENT}id {entry.id}", Tone.QUIET),))
     return rows
@@ -175,4 +177,6 @@ def event_json(word: str, entry: Entry, fleet: str, wall: float) -> dict[str, An
 def event_row(word: str, entry: Entry, wall: float, glyphs: Glyphs) -> Row:
     """Return one line of `--follow`."""
     said = "active" if word == "still" else word
-    return (Span(f"{hms(wall)} {said:<8} ", Tone.QUIET), *finding_line(entry.finding, wall, glyphs, entry=entry))
+    row = (Span(f"{hms(wall)} {said:<8} ", Tone.QUIET), *finding_line(entry.finding, wall, glyphs, entry=entry))
+    alert = alert_of(entry.finding) if word in ("new", "back", "still") else ""
+    return (*row, Span(f" {glyphs.dot} alert: {alert}", Tone.QUIET)) if alert else row

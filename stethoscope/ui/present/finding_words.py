@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stethoscope.clock import duration, hms
-from stethoscope.model.night import Standing
+from stethoscope.model.night import LOOKED_S, Standing
 from stethoscope.ui.present.assess import SEVERITY_LEVELS
 from stethoscope.ui.present.numbers import fact_text
 from stethoscope.ui.present.spans import Tone, level_tone
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from stethoscope.model.night import Entry
     from stethoscope.ui.present.spans import Glyphs
 
+_UNSEEN_S = 2 * LOOKED_S
+"""A finding that no console has seen for longer may be over."""
 _SURE = ((0.95, "as good as certain"), (0.85, "very likely"), (0.7, "likely"), (0.5, "rather yes than no"))
 
 
@@ -34,12 +36,15 @@ def cause_words(finding: Finding) -> str:
     return ", ".join(parts)
 
 
-def standing_words(entry: Entry, now: float, *, under_heading: bool = False) -> str:
+def standing_words(entry: Entry, now: float, *, under: str = "") -> str:
     """Return who has seen a finding, until when it is quiet, or how it ended; empty for one that is loud. What the
-    heading above it says already is left out."""
+    heading above it says already (`under` names the standing) is left out."""
     standing = entry.standing(now)
     said = _standing_words(entry, standing)
-    return said.removeprefix(f"{standing.value} ") if under_heading else said
+    if entry.is_active and now - entry.seen > _UNSEEN_S:
+        # A console of before saw it; this one has not found it again.
+        said = f"{said}, last seen {hms(entry.seen)}" if said else f"last seen {hms(entry.seen)}"
+    return said.removeprefix(f"{standing.value} ") if under == standing.value else said
 
 
 def _standing_words(entry: Entry, standing: Standing) -> str:
@@ -57,7 +62,12 @@ def _standing_words(entry: Entry, standing: Standing) -> str:
 
 def ended_words(entry: Entry) -> str:
     """Return how a finding ended."""
-    return {"lapsed": "last seen", "folded": "told by another finding since"}.get(entry.ended, "cleared")
+    return {"lapsed": "last seen", "folded": "explained by another finding since"}.get(entry.ended, "cleared")
+
+
+def alert_of(finding: Finding) -> str:
+    """Return the message of a rule's alert, empty where the summary says it already."""
+    return "" if finding.message == finding.summary else finding.message
 
 
 def times_words(times: int) -> str:
@@ -78,6 +88,8 @@ def evidence_text(fact: Fact, catalogue: Mapping[str, Metric]) -> str:
     if fact.fact in ("xid", "kernel_log"):
         # The line speaks for itself.
         return said
+    if fact.fact == "link":
+        return f"link {said}"
     text = f"{fact.fact.replace('_', ' ')}: {said}"
     lead = "" if fact.expected.startswith(("elsewhere ", "peers ", "others ")) else "expected "
     return f"{text}, {lead}{fact.expected}" if fact.expected else text

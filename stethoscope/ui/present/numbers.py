@@ -185,8 +185,12 @@ def fact_text(fact: Fact, catalogue: Mapping[str, Metric]) -> str:
     if match["span"]:
         span = match["span"]
         text += f" {span}" if span.startswith("since") else f" {_SPANS.get(match['how'], 'over ')}{span}"
-    if not fact.expected or fact.expected == "a value":
+    if fact.expected == "a value":
+        return f"{title_in_text(metric.title)}: no value ({said})"
+    if not fact.expected:
         return text
+    if fact.expected == "none":
+        return f"{text}, none expected"
     return f"{text}, {'' if fact.expected.startswith(('peers ', 'was ')) else 'expected '}{fact.expected}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -204,4 +205,11 @@ def plain(row: Row) -> str:
 def to_ascii(text: str) -> str:
     """Return `text` of the same width with the signs that the program itself uses replaced by ASCII ones; other
     scripts stay."""
-    return text.replace("°C", "C ").translate(_TO_ASCII)
+    if "°C" in text:
+        # The cell that this saves goes behind the words, before the next column.
+        text = _WORDS.sub(lambda words: words[0].replace("°C", "C") + " " * words[0].count("°C"), text)
+    return text.translate(_TO_ASCII)
+
+
+_WORDS = re.compile(r"\S+(?: \S+)*")
+"""Words with one space between them, as far as the next column."""
