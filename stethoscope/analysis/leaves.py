@@ -68,7 +68,8 @@ def compare(leaf: Compare, moment: Moment, evaluator: Evaluator) -> Answer:
     samples = evaluator.memory(leaf)
     if isinstance(samples, Trend):
         trend = samples.slope(moment.mono) if leaf.aggregate == "slope" else samples.stddev(moment.mono)
-        trend[~moment.seen(leaf.metric)] = np.nan
+        # Where there is no value now, a window that slides away from older ones would say something new of nothing.
+        trend[np.isnan(moment.values(leaf.metric))] = np.nan
         read = trend * per(leaf)[0] if leaf.aggregate == "slope" else trend
         return compared(leaf.operator, trend, threshold_of(leaf, moment)), read
     assert isinstance(samples, Samples)
@@ -80,6 +81,7 @@ def compare(leaf: Compare, moment: Moment, evaluator: Evaluator) -> Answer:
         if (leaf.aggregate, leaf.operator[0]) in (("max", ">"), ("min", "<")):
             # One sample beyond the threshold is enough, however many are still to come.
             verdicts[_OPERATORS[leaf.operator](values, leaf.threshold)] = TRUE
+        verdicts[np.isnan(moment.values(leaf.metric))] = UNKNOWN
         return verdicts, values
     return _change(leaf, ring, moment)
 

@@ -15,6 +15,8 @@ READ = ("rules", "signatures")
 """Directories whose files are read here."""
 MOST_ENTRIES = 10_000
 _YAML = (".yaml", ".yml")
+_LOOKED_AT = 65_536
+"""Bytes of a file that are enough to tell what it is."""
 _BESIDE = (".md", ".txt", ".json")
 """Files that may stand beside the others."""
 
@@ -89,7 +91,8 @@ def _entry(tree: Tree, entry: os.DirEntry[str]) -> None:
         _check(tree, path)
     elif name.endswith(_YAML):
         near = _nearest(name, FILES)
-        if near or not tree.flat:
+        # A file of rules may be called gpu_metrics.yaml.
+        if (near and not _has_rules(path)) or not tree.flat:
             known = near or f"; known: {', '.join(FILES)}"
             tree.errors.append(DataError(f'no file of a playbooks tree is called "{name}"{known}', where=entry.path))
             tree.broken.add(entry.path)
@@ -98,6 +101,17 @@ def _entry(tree: Tree, entry: os.DirEntry[str]) -> None:
     elif not name.endswith(_BESIDE) and _nearest(name, (*FILES, *DIRECTORIES)):
         near = _nearest(name, (*FILES, *DIRECTORIES))
         tree.errors.append(DataError(f'no part of a playbooks tree is called "{name}"{near}', where=entry.path))
+
+
+def _has_rules(path: Path) -> bool:
+    """Tell whether a file looks like one of rules, whatever else is wrong with it."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return False
+        with path.open("rb") as file:
+            return b"rule_id" in file.read(_LOOKED_AT)
+    except OSError:
+        return False
 
 
 def _nearest(name: str, known: tuple[str, ...]) -> str:

@@ -98,6 +98,15 @@ def test_rule_files_in_the_directory_itself_and_rules_itself(tmp_path: Path) -> 
         assert (code, result.stdout.splitlines()[0].split(": ")[0]) == (65, f"{place}/mine.yml:4:20")
 
 
+def test_rule_files_may_be_called_nearly_as_a_part_of_the_tree(tmp_path: Path) -> None:
+    (tmp_path / "gpu_metrics.yaml").write_text(
+        "rule_id: hot\ndescription: d\nseverity: P2\ntrigger: {metric: gpu_tmep, operator: '>', threshold: 90}\n"
+    )
+    code, result = lint("--playbooks", str(tmp_path))
+    assert code == 65
+    assert 'gpu_metrics.yaml:4:19: unknown metric "gpu_tmep"; did you mean "gpu_temp"?' in result.output
+
+
 def test_names_that_mean_nothing(tmp_path: Path) -> None:
     (tmp_path / "rule").mkdir()
     (tmp_path / "metric.yaml").touch()
