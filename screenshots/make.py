@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
 HERE = Path(__file__).resolve().parent
-SHOWN = ("fleet", "fleet-80x24", "node", "drift", "logs", "help", "find")
+SHOWN = ("fleet", "fleet-80x24", "findings", "node", "drift", "logs", "help", "find")
 """Pictures that the documentation shows."""
 START_AT = "7m"
 """Simulated time of the pictures: the optic of the bundled scenario is sick by then, and a GPU is hot."""
@@ -77,6 +77,9 @@ PICTURES: tuple[Picture, ...] = (
     *_in_three_sizes("peers", mode="peers"),
     *_in_three_sizes("filter", ("slash", *"temp>85 | xm")),
     *_in_three_sizes("heat", ("H",)),
+    *_in_three_sizes("findings", ("F",)),
+    *_in_three_sizes("finding", ("F", "enter")),
+    *_in_three_sizes("job", ("J",)),
     *_in_three_sizes("node", ("enter",)),
     *_in_three_sizes("drift", ("D",)),
     *_in_three_sizes("probe", PROBE),
