@@ -47,7 +47,12 @@ class Correlation:
         """Remember nothing yet."""
         self._rules = rules
         self._about_sight = [number for number, rule in enumerate(rules) if is_about_sight(rule)]
-        self._stops = [number for number, rule in enumerate(rules) if rule.root_cause in STOPS]
+        self._stops = [
+            number
+            for number, rule in enumerate(rules)
+            # Errors that were corrected are of the same kind, and stop nobody.
+            if rule.root_cause in STOPS and rule.severity is Severity.P0
+        ]
         self._holds_up = [number for number, rule in enumerate(rules) if _holds_up(rule)]
         self._waits = [
             number
@@ -232,7 +237,7 @@ class Correlation:
 
 def _holds_up(rule: Rule) -> bool:
     """Tell whether what a rule finds stops a job, or slows it down."""
-    return rule.root_cause in STOPS or (rule.root_cause in SLOWS and rule.severity in (Severity.P0, Severity.P1))
+    return rule.root_cause in STOPS | SLOWS and rule.severity in (Severity.P0, Severity.P1)
 
 
 def _only(affected: Affected, rows: list[int]) -> Affected:

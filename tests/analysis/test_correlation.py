@@ -315,7 +315,8 @@ def test_who_waits_for_what_stopped_is_told_with_it() -> None:
     shipped = {
         rule.id: rule for rule in load_rules(catalogue(), read_root_causes(bundled("playbooks") / "root_causes.yaml"))
     }
-    rules = (shipped["gpu_spins"], shipped["driver_hung"], shipped["driver_unusable"], shipped["gpu_thermal"])
+    names = ("gpu_spins", "driver_hung", "driver_unusable", "gpu_thermal", "gpu_row_remap_pending")
+    rules = tuple(shipped[name] for name in names)
     snapshot = replace(fleet(4, gpus=2), jobs=(Job("4242", nodes=("gpu-001", "gpu-002")),))
     moment = Moment(snapshot, Layout(snapshot), catalogue())
 
@@ -331,6 +332,9 @@ def test_who_waits_for_what_stopped_is_told_with_it() -> None:
     assert left("driver_hung") == {"gpu_spins": [4, 5], "driver_hung": [0], "driver_unusable": [1]}
     # Heat slows down, and stops nobody.
     assert left("gpu_thermal") == {"gpu_spins": [2, 3, 4, 5], "gpu_thermal": [0], "driver_unusable": [1]}
+    # Nor does memory that waits for its repair, though memory can.
+    waits = "gpu_row_remap_pending"
+    assert left(waits) == {"gpu_spins": [2, 3, 4, 5], waits: [0], "driver_unusable": [1]}
 
 
 # ---------------------------------------------------------------- what the monitor does not see
