@@ -16,7 +16,7 @@ from stethoscope.specs.condition_names import Unmeasured, in_our_words, joins, s
 from stethoscope.specs.condition_peers import read_against
 from stethoscope.specs.condition_share import SHARES, as_share
 from stethoscope.specs.condition_share import stand_in as share_stand_in
-from stethoscope.specs.condition_states import read_absent, read_link, read_xid
+from stethoscope.specs.condition_states import XID_NAME, as_xid, read_absent, read_link, read_xid
 from stethoscope.specs.condition_words import read_about, read_word
 from stethoscope.specs.duration import spoken_s
 from stethoscope.specs.load import several
@@ -92,6 +92,8 @@ class ConditionReader:
         return Held(condition, held_s) if held_s else condition
 
     def _leaf(self, data: dict[Any, Any], path: Path) -> Condition:
+        if str(data.get("metric")).strip().lower() == XID_NAME:
+            data = as_xid(self, data, path)
         key = next((key for key in READERS if key in data), "metric")
         other = find(data.get("metric"), self.catalogue)
         if other is None or other.name in self.catalogue:

@@ -34,6 +34,22 @@ def read_link(reader: ConditionReader, data: dict[Any, Any], path: Path) -> Cond
     )
 
 
+XID_NAME = "dcgm_fi_dev_xid_errors"
+"""What DCGM calls the last Xid of a GPU: here the kernel log is asked."""
+
+
+def as_xid(reader: ConditionReader, data: dict[Any, Any], path: Path) -> dict[Any, Any]:
+    """Return a comparison with the last Xid as a question to the kernel log: above 0 is any, 79 that one."""
+    reader.only(data, ("metric", "operator", "threshold", "window", "for", "aggregate"), path)
+    asked = (data.get("operator"), str(data.get("threshold")).strip())
+    kept = {key: data[key] for key in ("window", "for") if key in data}
+    if asked in ((">", "0"), ("!=", "0"), (">=", "1")):
+        return {"xid": "any", **kept}
+    if asked[0] == "==" and asked[1].isdecimal() and asked[1] != "0":
+        return {"xid": int(asked[1]), **kept}
+    raise reader.error("an Xid is a kind, not an amount: above 0 for any, == 79 for one, or {xid: [48, 63]}", path)
+
+
 def read_xid(reader: ConditionReader, data: dict[Any, Any], path: Path) -> Condition:
     """Return the condition `{xid: [48, 63], window: 10m}`, or `xid: any`."""
     reader.only(data, ("xid", "window", "for"), path)

@@ -13,7 +13,7 @@ from stethoscope.errors import DataError
 from stethoscope.model.finding import Severity
 from stethoscope.model.metric import Scope
 from stethoscope.paths import bundled
-from stethoscope.specs.condition import Combined, Compare, Held, scope_of
+from stethoscope.specs.condition import Combined, Compare, Held, XidSeen, scopes_of
 from stethoscope.specs.condition_baseline import Deviates
 from stethoscope.specs.condition_names import Unmeasured
 from stethoscope.specs.load import load, loads
@@ -221,7 +221,7 @@ def test_any_condition_is_read_or_refused(data: Any) -> None:
     rules, errors = read_file(loads(text, "rules.yaml", many=True), CATALOGUE, CAUSES)
     assert all(error.where.startswith("rules.yaml") for error in errors)
     assert len(rules) == (not errors)
-    assert all(len(scope_of(rule.trigger, CATALOGUE)) <= 1 for rule in rules)
+    assert all(set(scopes_of(rule.trigger, CATALOGUE)) <= set(Scope) for rule in rules)
 
 
 @settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
@@ -252,3 +252,10 @@ def test_names_of_others_mean_metrics_that_there_are() -> None:
     names = read_names(load(bundled("playbooks") / FILE), CATALOGUE)
     assert len(names) > 200
     assert not set(names) & set(CATALOGUE)
+
+
+@pytest.mark.parametrize(
+    ("asked", "codes"), [("operator: '>', threshold: 0", ()), ("operator: '==', threshold: '79'", (79,))]
+)
+def test_the_last_xid_of_dcgm_is_asked_of_the_kernel_log(asked: str, codes: tuple[int, ...]) -> None:
+    assert trigger(f"{{metric: DCGM_FI_DEV_XID_ERRORS, {asked}}}") == XidSeen(codes, 3600.0)
