@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
+from math import ceil
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,9 @@ _AGAIN = 0.92
 """From this share on a slow job is as fast as usual again."""
 _RUN = 0.6
 """Share of slow steps from the first one of a slow-down on."""
+
+_SURE = 30.0
+"""So many times the noise, squared, are the steps whose median is asked: where steps swing, more than a few."""
 
 Key = tuple[str, float]
 
@@ -49,6 +53,12 @@ class _Past:
         if count < LEAST:
             return None
         return (self.sorted[(count - 1) // 2] + self.sorted[count // 2]) / 2
+
+    @property
+    def spread(self) -> float:
+        """Return by how much faster than usual one of six steps is: the noise of the job, as a share."""
+        usual = self.median
+        return self.sorted[int(0.84 * (len(self.sorted) - 1))] / usual - 1.0 if usual else 0.0
 
     def copy(self) -> _Past:
         made = _Past()
@@ -96,20 +106,21 @@ class Pace:
         self._ratios.append((ratio, entry.at))
         if ratio >= SLOW:
             past.add(speed)
-        recent = self._recent()
-        self._now = median(recent) if len(recent) >= RECENT else None
+        least = max(RECENT, min(MOST_RECENT, ceil((_SURE * past.spread) ** 2)))
+        recent = self._recent(least)
+        self._now = median(recent) if len(recent) >= least else None
         if self._now is not None and self._now < SLOW and not self._is_slow:
             self._is_slow, self._slow_at = True, self._began()
         elif self._now is not None and self._now >= _AGAIN:
             self._is_slow, self._slow_at = False, None
 
-    def _recent(self) -> list[float]:
-        """Return the ratios of the last RECENT steps, and of as many more as the last minute has."""
+    def _recent(self, least: int) -> list[float]:
+        """Return the ratios of the last `least` steps, and of as many more as the last minute has."""
         last_at = self._ratios[-1][1]
         found: list[float] = []
         for ratio, at in reversed(self._ratios):
             is_late = at is not None and last_at is not None and last_at - at <= RECENT_S
-            if len(found) >= RECENT and not is_late:
+            if len(found) >= least and not is_late:
                 break
             found.append(ratio)
         return found

@@ -250,3 +250,12 @@ def test_whatever_a_log_has_nothing_raises(lines: list[tuple[bytes, float, bool]
         judge.reader.feed(line + b"\n", now=now, is_new=is_new)
         standing = judge.standing(JobLog(), now, may_hang=True)
         assert all(value == value for value in standing.values.values())
+
+
+def test_steps_that_swing_are_no_slow_down_and_one_among_them_is() -> None:
+    chance = random.Random(5)
+    log = Log().run(40)
+    for _ in range(150):
+        log.run(1, max(0.2, chance.gauss(0.8, 0.24)))
+        assert (log.value("job_throughput_change") or 0.0) > -20
+    assert (Log().run(60).run(10, 1.2).value("job_throughput_change") or 0.0) < -20

@@ -85,11 +85,10 @@ async def test_a_log_on_a_node_is_read_from_its_end_and_on_and_what_it_told_is_n
     path.write_text(lines(1, 60))
     source, notes = Here(replace(JOB, stdout=str(tmp_path / "train-%j.out"))), list[tuple[str, Any]]()
     jobs = keep(source, notes)
-    picture = await until(jobs, fleet(4), lambda s: s.standings and s.standings["4242"].last)
+    picture = await until(jobs, fleet(4), lambda s: jobs.first_read.is_set() and s.standings["4242"].last)
     standing = picture.standings["4242"]
     assert (standing.log.node, standing.log.path, standing.log.family) == ("gpu-001", str(path), "plain")
     assert picture.tables[Scope.JOB].get("job_step_time", 0) == 0.8
-    assert jobs.first_read.is_set()
     with path.open("a") as file:
         file.write(lines(61, 62))
     picture = await until(jobs, fleet(4), lambda s: s.standings["4242"].last.step == 62)
