@@ -214,13 +214,13 @@ class Engine:
             return {}
         dark = self._correlation.dark(moment, active, single_look=self._single_look)
         seen = visible(self._in_order, active, moment.layout)
+        since = [state.since for state in self._states]
+        self._because = self._correlation.stopped(moment, seen, since)
         for rule, state in zip(self._rules, self._states, strict=True):
             # What nobody saw needs no time to clear: it must not come up for that when what explained it ends.
             if state.is_active:
                 state.active &= seen[rule.id] | np.isnan(state.false_since)
                 self._linger(rule, state, seen)
-        since = [state.since for state in self._states]
-        self._because = self._correlation.stopped(moment, seen, since)
         verdicts, headline = self._verdicts(moment), self._headlines(moment)
         joined = self._correlation.causes(moment, active, seen, verdicts, headline, since, self._started)
         numbers = {
