@@ -6,6 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING, NamedTuple
 
 from stethoscope.clock import duration, from_iso, hms, iso
+from stethoscope.paths import bundled
 from stethoscope.text import clean
 from stethoscope.ui.present.curve import CELLS, curve_of
 from stethoscope.ui.present.finding_words import (
@@ -175,7 +176,9 @@ def _rule(finding: Finding, known: Known, cells: int) -> Iterator[Row]:
         yield from _labelled("rule", finding.rule, cells)
         return
     yield from _labelled("rule", f"{rule.id}: {rule.description}", cells)
-    yield from _labelled("", f"in {rule.where}", cells, Tone.QUIET)
+    # A rule that ships is named as the repository has it, an operator's by its whole path.
+    where = rule.where.removeprefix(f"{bundled('playbooks').parent}/")
+    yield from _labelled("", f"in {where}", cells, Tone.QUIET)
 
 
 def _labelled(label: str, text: str, cells: int, tone: Tone = Tone.PLAIN) -> Iterator[Row]:
