@@ -93,7 +93,7 @@ class ConditionReader:
 
     def _leaf(self, data: dict[Any, Any], path: Path) -> Condition:
         if str(data.get("metric")).strip().lower() == XID_NAME:
-            data = as_xid(self, data, path)
+            return self.trigger(as_xid(self, data, path), path)
         key = next((key for key in READERS if key in data), "metric")
         other = find(data.get("metric"), self.catalogue)
         if other is None or other.name in self.catalogue:

@@ -47,6 +47,8 @@ def as_xid(reader: ConditionReader, data: dict[Any, Any], path: Path) -> dict[An
         return {"xid": "any", **kept}
     if asked[0] == "==" and asked[1].isdecimal() and asked[1] != "0":
         return {"xid": int(asked[1]), **kept}
+    if asked in (("==", "0"), ("<=", "0"), ("<", "1")):
+        return {"not": {"xid": "any", **kept}}
     raise reader.error("an Xid is a kind, not an amount: above 0 for any, == 79 for one, or {xid: [48, 63]}", path)
 
 

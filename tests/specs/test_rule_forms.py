@@ -259,3 +259,8 @@ def test_names_of_others_mean_metrics_that_there_are() -> None:
 )
 def test_the_last_xid_of_dcgm_is_asked_of_the_kernel_log(asked: str, codes: tuple[int, ...]) -> None:
     assert trigger(f"{{metric: DCGM_FI_DEV_XID_ERRORS, {asked}}}") == XidSeen(codes, 3600.0)
+
+
+def test_no_xid_of_dcgm_is_none_in_the_kernel_log() -> None:
+    asked = "{metric: DCGM_FI_DEV_XID_ERRORS, operator: '==', threshold: 0}"
+    assert trigger(asked) == Combined("not", (XidSeen((), 3600.0),))
