@@ -207,5 +207,8 @@ def _of_file(path: Path, shown: _Shown, *, follow: bool) -> int:
             time.sleep(1.0)
     except KeyboardInterrupt:
         return EXIT_HEALTHY
+    except BrokenPipeError:
+        # Who reads the answer has enough of it: that is not about the log.
+        raise
     except OSError as error:
         raise DataError(error.strerror or str(error), where=str(path)) from None
