@@ -60,14 +60,15 @@ def unknown_names(loaded: Loaded, flags: Mapping[str, Collection[str]]) -> list[
     every = {flag for some in flags.values() for flag in some}
     errors = []
     for key, value in loaded.data.items():
-        if key == "schema" or key in every:
+        if key == "schema":
             continue
+        # A verb may have the name of another's flag: what is below it are its own.
         if key in flags and isinstance(value, dict):
             errors += [
                 loaded.error(f'"{name}" is no flag of {key}{did_you_mean(name, flags[key])}', key, name)
                 for name in value
                 if name not in flags[key]
             ]
-            continue
-        errors.append(loaded.error(f'no verb has a flag "{key}"{did_you_mean(key, [*every, *flags])}', key))
+        elif key not in every:
+            errors.append(loaded.error(f'no verb has a flag "{key}"{did_you_mean(key, [*every, *flags])}', key))
     return errors
