@@ -46,13 +46,16 @@ def lint(directory: Path, text: str) -> tuple[int, list[str]]:
 
 
 def test_one_of_the_operator_is_counted(tmp_path: Path) -> None:
-    bundled = CliRunner().invoke(command, [], standalone_mode=False).stdout
+    # With a directory of the operator the tests of the rules that ship are not run: they take seconds.
+    (tmp_path / "empty").mkdir()
+    bundled = CliRunner().invoke(command, ["--playbooks", str(tmp_path / "empty")], standalone_mode=False).stdout
     code, lines = lint(tmp_path, GOOD)
     assert code == 0
     assert lines[-1].endswith(": nothing wrong")
     for what, more in (("signatures", 1), ("samples", 3)):
-        count = next(word for word in bundled.split(", ") if word.endswith(what)).split()[0].replace(",", "")
-        assert re.search(rf", {int(count) + more:,} {what}[,:]", lines[-1])
+        count = re.search(rf"([0-9,]+) {what}\b", bundled)
+        assert count is not None
+        assert re.search(rf", {int(count[1].replace(',', '')) + more:,} {what}[,:]", lines[-1])
 
 
 @pytest.mark.parametrize(
