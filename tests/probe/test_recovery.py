@@ -228,7 +228,8 @@ def test_a_node_without_room_for_a_process(gpus: Any, monkeypatch: pytest.Monkey
 def test_a_child_that_does_not_read_does_not_hold_the_probe_up(
     gpus: Any, nvml: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nvml, "BOOTSTRAP", "import sys; sys.stdin.readline(); print('now', flush=True); input()")
+    # It must not read at all: one that is quick would take all before this process looks again.
+    monkeypatch.setattr(nvml, "BOOTSTRAP", "import time; print('now', flush=True); time.sleep(60)")
     gpus.payload = b"x" * 1000000
     gpus.ask(100.0, 2.0)
     assert len(gpus.unsent) > 500000
