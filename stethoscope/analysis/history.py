@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stethoscope.model.metric import Kind, Scope
-from stethoscope.model.rows import first_row, identities
+from stethoscope.model.rows import first_row, has_same_rows, identities
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -171,7 +171,7 @@ class History:
             if born.size < rows:
                 self._born[scope] = np.concatenate((born, np.full(rows - born.size, snapshot.mono)))
         for old, new in zip(self._nodes, snapshot.nodes, strict=bool(self._nodes)):
-            if old is not new and not _has_same_rows(old, new):
+            if not has_same_rows(old, new):
                 for scope, born in self._born.items():
                     _begin_others(born, old, new, scope, snapshot.mono)
         self._nodes = snapshot.nodes
@@ -206,17 +206,6 @@ def _shortest(column: Column) -> Column:
 def _room(column: Column) -> int:
     """Return the bytes that a column takes."""
     return column.itemsize if column.size > 1 and column.strides == (0,) else column.nbytes
-
-
-def _has_same_rows(old: Node, new: Node) -> bool:
-    return (
-        old.gpu_first == new.gpu_first
-        and old.port_first == new.port_first
-        and (old.gpus is new.gpus or old.gpus == new.gpus)
-        and (old.ports is new.ports or old.ports == new.ports)
-        and (old.devices is new.devices or old.devices == new.devices)
-        and (old.device_first is new.device_first or old.device_first == new.device_first)
-    )
 
 
 def _begin_others(born: Floats, old: Node, new: Node, scope: Scope, mono: float) -> None:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from stethoscope.analysis.comparable import joined, numbered
 from stethoscope.model.metric import Scope
+from stethoscope.model.rows import has_same_rows
 
 if TYPE_CHECKING:
     from stethoscope.model.fleet import FleetSnapshot
@@ -57,18 +58,7 @@ class Layout:
             and tuple(job.id for job in snapshot.jobs) == self._jobs
             and (
                 (self._inventory is not None and snapshot.inventory is self._inventory)
-                or all(
-                    old is new
-                    or (
-                        old.gpu_first == new.gpu_first
-                        and old.port_first == new.port_first
-                        and (old.gpus is new.gpus or old.gpus == new.gpus)
-                        and (old.ports is new.ports or old.ports == new.ports)
-                        and (old.devices is new.devices or old.devices == new.devices)
-                        and (old.device_first is new.device_first or old.device_first == new.device_first)
-                    )
-                    for old, new in zip(self._nodes, snapshot.nodes, strict=True)
-                )
+                or all(has_same_rows(old, new) for old, new in zip(self._nodes, snapshot.nodes, strict=True))
             )
             and all(len(self.owner[scope]) == table.values.shape[1] for scope, table in snapshot.tables.items())
         )

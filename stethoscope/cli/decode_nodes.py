@@ -48,7 +48,7 @@ def read_nodes(source: SourceOptions, node: str | None, wanted: Wanted | None, t
     opened.narrow(names)
     now = clock.wall()
     since = wanted.moment(wanted.since, now) if wanted is not None else None
-    session = open_session(opened, clock, single_look=True)
+    session = open_session(opened, clock, single_look=True, kept=False)
     narrate = sys.stderr.isatty()
     try:
         return asyncio.run(

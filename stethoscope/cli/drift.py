@@ -88,7 +88,7 @@ def _look(source: SourceOptions, timeout: str) -> DriftResult:
     except ValueError as error:
         raise UsageError(f"--timeout: {error}") from None
     clock = SystemClock()
-    session = open_session(open_source(source, clock), clock, single_look=True)
+    session = open_session(open_source(source, clock), clock, single_look=True, kept=False)
     narrate = sys.stderr.isatty()
     result = asyncio.run(look_for_drift(session, timeout_s=timeout_s, on_progress=_narrate if narrate else None))
     if narrate:

@@ -150,7 +150,7 @@ def _run(
     opened = open_source(source, clock)
     places = places_of(texts, [node.name for node in opened.nodes])
     opened.narrow({ids.node_of(place) for place in places})
-    session = open_session(opened, clock, single_look=True)
+    session = open_session(opened, clock, single_look=True, kept=False)
     narrate = sys.stderr.isatty()
     asked = run_probe(
         session,

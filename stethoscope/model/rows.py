@@ -33,3 +33,15 @@ def identities(node: Node, scope: Scope) -> tuple[str, ...]:
     if scope is Scope.PORT:
         return tuple([f"{port.device}:{port.port}" for port in node.ports])
     return node.devices.get(scope, ())
+
+
+def has_same_rows(old: Node, new: Node) -> bool:
+    """Tell whether two pictures of a node have the same devices in the same rows."""
+    return old is new or (
+        old.gpu_first == new.gpu_first
+        and old.port_first == new.port_first
+        and (old.gpus is new.gpus or old.gpus == new.gpus)
+        and (old.ports is new.ports or old.ports == new.ports)
+        and (old.devices is new.devices or old.devices == new.devices)
+        and (old.device_first is new.device_first or old.device_first == new.device_first)
+    )
