@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stethoscope.analysis import service, telling
-from stethoscope.analysis.alike import Recall, filled
+from stethoscope.analysis.alike import Recall
 from stethoscope.analysis.awake import Awake
 from stethoscope.analysis.causal import WAITS
 from stethoscope.analysis.conditions import Evaluator, watched_s
@@ -18,7 +18,8 @@ from stethoscope.analysis.evidence import Writer
 from stethoscope.analysis.layout import Layout
 from stethoscope.analysis.leaves import SINGLE_LOOK_S
 from stethoscope.analysis.moment import Moment
-from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Flags, Verdicts, fitted
+from stethoscope.analysis.rule_state import RuleState
+from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Flags, Verdicts
 from stethoscope.clock import iso
 from stethoscope.model.finding import Finding, Severity
 from stethoscope.model.grid import is_uniform
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from stethoscope.analysis.past import Past
-    from stethoscope.model.fleet import FleetSnapshot, Floats
+    from stethoscope.model.fleet import FleetSnapshot
     from stethoscope.model.metric import Metric
     from stethoscope.specs.rule import Rule
 
@@ -47,51 +48,6 @@ MAX_EVIDENCE_PLACES = 3
 """Places of one finding whose facts are quoted."""
 SINGLE_LOOK_CONFIDENCE = 0.8
 """Factor on the confidence of a finding that was not watched for as long as its rule asks."""
-
-
-@dataclass(slots=True)
-class _State:
-    """What is remembered of one rule, by row of its scope."""
-
-    active: Flags = field(default_factory=lambda: np.zeros(0, dtype=bool))
-    is_active: bool = False
-    """Whether any row is; as long as none is, nothing is kept by row."""
-    holds: Flags = field(default_factory=lambda: np.zeros(0, dtype=bool))
-    """Whether the condition is true at this moment; a finding outlasts it for a while."""
-    headlines: dict[int, str] = field(default_factory=dict)
-    """Of each active row, as it was when the condition was true last."""
-    since: Floats = field(default_factory=lambda: np.empty(0))
-    """Wall seconds at which the condition became true."""
-    false_since: Floats = field(default_factory=lambda: np.empty(0))
-    """Monotonic seconds since when an active row has been false, NaN while it is not."""
-    quiet_until: Floats | None = None
-    """Monotonic seconds up to which an active row says nothing, because what explained it ended; None for no row."""
-    folded: set[str] = field(default_factory=set)
-    """Headlines that are folded at present."""
-
-
-def _fit_state(state: _State, changed: Flags) -> None:
-    """Take as many rows as `changed` has; forget those that are set in it."""
-    if not state.is_active:
-        _quiet(state, len(changed))
-        return
-    state.active = fitted(state.active, changed, False).astype(bool)
-    state.since = fitted(state.since, changed, np.nan).astype(np.float64)
-    state.false_since = fitted(state.false_since, changed, np.nan).astype(np.float64)
-    if state.quiet_until is not None:
-        state.quiet_until = fitted(state.quiet_until, changed, -np.inf).astype(np.float64)
-    state.is_active = bool(state.active.any())
-
-
-def _quiet(state: _State, rows: int) -> None:
-    """Take that nothing is active."""
-    if state.active.size != rows or state.active.flags.writeable:
-        state.active = state.holds = filled(rows, value=False, dtype=np.bool_)
-        state.since = state.false_since = filled(rows, np.nan, np.float64)
-    state.is_active = False
-    state.quiet_until = None
-    state.holds = state.active
-    state.headlines.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +83,7 @@ class Engine:
             self._evaluator.prepare(rule.trigger, rule.scope)
             if rule.more_sure is not None:
                 self._evaluator.prepare(rule.more_sure, rule.scope)
-        self._states = [_State() for _ in self._rules]
+        self._states = [RuleState() for _ in self._rules]
         self._awake = Awake()
         self._correlation = Correlation(self._rules)
         self._layout: Layout | None = None
@@ -148,7 +104,7 @@ class Engine:
         for number, rule in enumerate(self._rules):
             old, former = known.get(rule.id, (-1, rule))
             kept = old >= 0 and (former.trigger, former.scope) == (rule.trigger, rule.scope)
-            self._states.append(states[old] if kept else _State())
+            self._states.append(states[old] if kept else RuleState())
             if kept:
                 numbers[old] = number
         conditions = [
@@ -158,7 +114,7 @@ class Engine:
         self._evaluator.adopt(conditions, flags)
         for number, state in enumerate(self._states):
             if number not in numbers.values() and flags:
-                _fit_state(state, flags[self._rules[number].scope])
+                state.fit(flags[self._rules[number].scope])
         self._correlation = Correlation(self._rules)
         shown, self._shown = self._shown, {}
         for id_, entry in shown.items():
@@ -250,7 +206,7 @@ class Engine:
                 shown.update(self._findings(number, seen[rule.id], moment))
         return shown
 
-    def _linger(self, rule: Rule, state: _State, seen: dict[str, Flags]) -> None:
+    def _linger(self, rule: Rule, state: RuleState, seen: dict[str, Flags]) -> None:
         """Take out of `seen` what was explained until a moment ago: its windows still hold what is over."""
         if rule.severity.rank < Severity.P2.rank and rule.root_cause not in WAITS:
             return
@@ -287,7 +243,7 @@ class Engine:
         changed = {scope: layout.changed(scope, self._layout) for scope in layout.owner}
         self._evaluator.fit(changed)
         for rule, state in zip(self._rules, self._states, strict=True):
-            _fit_state(state, changed[rule.scope])
+            state.fit(changed[rule.scope])
         # Tables of devices never shrink; that of jobs does when jobs end.
         rows_before = {} if self._layout is None else {scope: len(rows) for scope, rows in self._layout.owner.items()}
         gone = {
@@ -305,10 +261,10 @@ class Engine:
         self._layout, self._recall = layout, Recall()
         return layout
 
-    def _advance(self, rule: Rule, state: _State, verdicts: Verdicts, moment: Moment) -> None:
+    def _advance(self, rule: Rule, state: RuleState, verdicts: Verdicts, moment: Moment) -> None:
         if not state.is_active:
             if (verdicts[0] if is_uniform(verdicts) else verdicts.max(initial=FALSE)) < TRUE:
-                _quiet(state, len(verdicts))
+                state.calm(len(verdicts))
                 return
             state.active = np.zeros(len(verdicts), np.bool_)
             state.since, state.false_since = np.full((2, len(verdicts)), np.nan)
