@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stethoscope.clock import Clock
     from stethoscope.collect.commands import Commands
     from stethoscope.collect.source import Source
-    from stethoscope.session.session import Tap
+    from stethoscope.session.taps import Tap
 
 
 def open_session(

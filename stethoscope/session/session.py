@@ -10,7 +10,7 @@ import asyncio
 import logging
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from stethoscope.analysis.fold import FleetState
 from stethoscope.analysis.history import History
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from stethoscope.session.judging import Rules
     from stethoscope.session.mark import MarkFile
     from stethoscope.session.probe_result import Result
+    from stethoscope.session.taps import Tap
     from stethoscope.specs.rule import Rule
 
 _log = logging.getLogger(__name__)
@@ -59,28 +60,6 @@ MOST_FRAMES = 48
 """So many lines of such a fleet are read in a row, which takes some milliseconds: keys do not wait longer."""
 THREADS = 32
 """Threads for name look-ups and connection options, which block; the default of five per core makes nodes wait."""
-
-
-class Tap(Protocol):
-    """What gets everything that a source gives, before it is parsed: a recorder. Its calls return at once."""
-
-    def on_frame(self, frame: Frame) -> None:
-        """Take one raw line of a node."""
-
-    def on_link(self, node: str, link: Link) -> None:
-        """Take the state of the link to a node."""
-
-    def on_note(self, kind: str, value: object) -> None:
-        """Take what does not come from a node, such as a reading of the scheduler; `value` can be JSON."""
-
-    def start(self) -> None:
-        """Begin."""
-
-    def stop(self) -> None:
-        """End, with everything that was taken kept."""
-
-    def take_notices(self) -> list[str]:
-        """Return what people should know, once."""
 
 
 @dataclass(frozen=True, slots=True)
