@@ -37,6 +37,7 @@ class Param:
     unit: str = ""
     """`s` takes durations such as `2m`; `bool` and `text` say themselves; anything else is a number."""
     words: tuple[str, ...] = ()
+    meaning: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,10 @@ class HistoricCounters(Kind):
     """Old totals, high or pinned, that do not move."""
 
     name = "historic_counters"
+    title = "Old counts that do not move"
+    root_cause = "healthy"
+    scope = "none"
+    severity = "none"
     targets = frozenset({"ib", "gpu", "nvlink"})
     params: ClassVar[Mapping[str, Param]] = {
         "link_downed": Param(3.0, "count"),
@@ -55,6 +59,10 @@ class IdleNode(Kind):
     """A node without a job: its links to the GPUs are slow on purpose."""
 
     name = "idle_node"
+    title = "A node without a job"
+    root_cause = "healthy"
+    scope = "none"
+    severity = "none"
     targets = frozenset({"node"})
     params: ClassVar[Mapping[str, Param]] = {"pcie_gen": Param(1.0, "gen")}
 
@@ -69,6 +77,10 @@ class MaintenanceDrain(Kind):
     """An administrator drained the node, or a whole rack, and may have switched it off."""
 
     name = "maintenance_drain"
+    title = "Drained by an administrator"
+    root_cause = "healthy"
+    scope = "none"
+    severity = "none"
     targets = frozenset({"node", "rack"})
     params: ClassVar[Mapping[str, Param]] = {
         "reason": Param("maint: firmware", "text"),

@@ -17,6 +17,10 @@ class IbOpticDegraded(Kind):
     """An optic or cable that loses light: errors on one port, and half the bandwidth for every job that crosses it."""
 
     name = "ib_optic_degraded"
+    title = "An optic or cable loses light"
+    root_cause = "ib_link_fault"
+    scope = "global"
+    severity = "P1"
     targets = frozenset({"ib"})
     params: ClassVar[Mapping[str, Param]] = {
         "symbol_errors_per_s": Param(40.0, "1/s"),

@@ -21,6 +21,10 @@ class GpuThermalThrottle(Kind):
     """One GPU is too hot: its temperature climbs over the first half of `ramp`, its clock falls over the second."""
 
     name = "gpu_thermal_throttle"
+    title = "One GPU is too hot and slows down"
+    root_cause = "gpu_thermal"
+    scope = "local"
+    severity = "P1"
     targets = frozenset({"gpu"})
     params: ClassVar[Mapping[str, Param]] = {
         "temp_c": Param(88.0, "C"),
@@ -57,6 +61,10 @@ class GpuFellOffBus(Kind):
     """A GPU no longer answers on its bus (Xid 79); its rank dies or never returns."""
 
     name = "gpu_fell_off_bus"
+    title = "A GPU no longer answers on its bus"
+    root_cause = "gpu_fallen_off_bus"
+    scope = "local"
+    severity = "P0"
     targets = frozenset({"gpu"})
     params: ClassVar[Mapping[str, Param]] = {
         "aer_before": Param(True, "bool"),

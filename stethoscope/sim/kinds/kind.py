@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from stethoscope.specs.scenario import Fault, FaultForm, Param, Value
 
@@ -33,6 +33,13 @@ class Kind(ABC):
     """Base of the fault kinds; an instance is one fault of a scenario."""
 
     name: ClassVar[str]
+    title: ClassVar[str]
+    """What is wrong, in a few words for who chooses a fault."""
+    root_cause: ClassVar[str]
+    """Class of root_causes.yaml that a right diagnosis names; `scope` and `severity` likewise."""
+    scope: ClassVar[Literal["global", "local", "none"]]
+    severity: ClassVar[Literal["P0", "P1", "P2", "none"]]
+    core: ClassVar[bool] = True
     targets: ClassVar[frozenset[str]]
     params: ClassVar[Mapping[str, Param]] = {}
     lines: ClassVar[tuple[Line, ...]] = ()

@@ -20,6 +20,10 @@ class NodeDown(Kind):
     """The node is gone: without power, hung, or panicked; it may start again by itself."""
 
     name = "node_down"
+    title = "A node is gone"
+    root_cause = "node_down"
+    scope = "local"
+    severity = "P0"
     targets = frozenset({"node"})
     params: ClassVar[Mapping[str, Param]] = {
         "how": Param("power", "text", ("power", "panic", "hang")),
@@ -62,6 +66,10 @@ class DriverHung(Kind):
     """Calls into the GPU driver never return: NVML does not answer, and ranks stop at their next call."""
 
     name = "driver_hung"
+    title = "Calls into the GPU driver never return"
+    root_cause = "driver_hung"
+    scope = "local"
+    severity = "P0"
     targets = frozenset({"node"})
     params: ClassVar[Mapping[str, Param]] = {
         "job_effect": Param("hang", "text", ("hang", "none")),
