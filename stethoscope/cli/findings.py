@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from stethoscope.cli.findings_select import Selection, selection_options
+from stethoscope.cli.findings_select import Selection, check_rule, selection_options
 from stethoscope.cli.playbooks import directories as directories_of
 from stethoscope.cli.playbooks import playbooks_option
 from stethoscope.cli.say import say
@@ -61,6 +61,7 @@ def command(
         raise UsageError("--night and --replay: a recording keeps no list")
     if night:
         return _print_night(source, selection, as_json=as_json, ascii_only=ascii_only)
+    check_rule(selection.rule, directories_of(playbooks))
     if follow:
         from stethoscope.cli.findings_follow import follow_findings
 
@@ -126,6 +127,9 @@ def _print_night(source: SourceOptions, selection: Selection, *, as_json: bool, 
         lists = {fleet: kept_list(fleet, now)}
     else:
         lists = kept_lists(now)
+    check_rule(
+        selection.rule, (), (entry.finding.rule for keeper in lists.values() for entry in keeper.entries.values())
+    )
     every: list[Entry] = []
     for fleet, keeper in lists.items():
         chosen = selection.of(keeper.entries.values(), now, every=True)

@@ -12,7 +12,8 @@ import click
 from stethoscope.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
 
     from stethoscope.model.night import Entry
 
@@ -50,6 +51,20 @@ class Selection:
         if self.since_s is not None:
             return end is None or end >= now - self.since_s
         return end is None or self.everything or every
+
+
+def check_rule(wanted: str | None, directories: Sequence[Path], others: Iterable[str] = ()) -> None:
+    """Raise UsageError for a `--rule` that neither a rule in reach has nor `others` are: nothing found would be no
+    answer."""
+    if wanted is None:
+        return
+    from stethoscope.errors import did_you_mean
+    from stethoscope.session.rules import Rules
+
+    rules = Rules(*directories)
+    names = {*others, *(rule.id for rule in rules.book.rules), *(rule.id for rule, _ in rules.book.others)}
+    if not any(fnmatchcase(name, wanted) for name in names):
+        raise UsageError(f'--rule: no rule "{wanted}"{did_you_mean(wanted, names)}')
 
 
 _OPTIONS = (

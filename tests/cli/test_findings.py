@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,9 +14,9 @@ import pytest
 from stethoscope.analysis.night import found
 from stethoscope.cli.findings import command, exit_code
 from stethoscope.cli.findings_follow import _print_told
-from stethoscope.cli.findings_select import Selection
+from stethoscope.cli.findings_select import Selection, check_rule
 from stethoscope.clock import SystemClock, hms, iso
-from stethoscope.errors import StethoscopeError
+from stethoscope.errors import StethoscopeError, UsageError
 from stethoscope.model.finding import Fact, Finding, Severity
 from stethoscope.model.night import Entry, Found
 from stethoscope.session.night import NightKeeper
@@ -102,6 +103,21 @@ def test_what_is_told_of(selection: Selection, chosen: str) -> None:
         entry(a_finding("said@gpu-004", "info", ("gpu-004",))),
     ]
     assert " ".join(one.finding.rule for one in selection.of(entries, NOW)) == chosen
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [("gpu_thermale", 'no rule "gpu_thermale"; did you mean "gpu_thermal"?'), ("zz*", 'no rule "zz*"')],
+)
+def test_a_rule_that_nobody_has_is_an_error_and_not_nothing_found(wanted: str, said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(f"--rule: {said}")):
+        check_rule(wanted, ())
+
+
+def test_a_rule_of_old_entries_or_of_a_pattern_is_one() -> None:
+    check_rule("gone_since", (), ["gone_since"])
+    check_rule("ib_*", ())
+    check_rule(None, ())
 
 
 def test_what_the_actions_of_a_rule_say_is_listed() -> None:
