@@ -33,6 +33,12 @@ class Effects:
     """What is left of the whole job's communication, whatever the path."""
     clock_mhz: Floats = field(init=False)
     """Clock that each GPU is held at; infinite where it is not held."""
+    lock_mhz: Floats = field(init=False)
+    """Clock that a setting allows each GPU at most, whatever it does; infinite where there is none."""
+    duty: Floats = field(init=False)
+    """Share of time (0..1) in which what holds a GPU's clock does so; seen from sample to sample."""
+    power_limit_w: Floats = field(init=False)
+    """Power limit that is set for each GPU; infinite for the board's own."""
     reasons: npt.NDArray[np.int64] = field(init=False)
     """Throttle reason bits that are active for a cause of their own."""
     heat_to_c: Floats = field(init=False)
@@ -58,6 +64,10 @@ class Effects:
     """Counter -> its total at the start, NaN for the ordinary one."""
     fixed: dict[str, Floats] = field(default_factory=dict)
     """Gauge or state -> the value that replaces the modelled one, NaN where nothing does."""
+    grows: dict[tuple[str, str], float] = field(default_factory=dict)
+    """(Place, counter) -> counts per second, of what no column carries; what was counted stays when the fault ends."""
+    extra: dict[tuple[str, str], float] = field(default_factory=dict)
+    """(Place, counter) -> counts on top of the total, of what no column carries."""
     credit_wait: Floats = field(init=False)
     """Share of time (0..1) in which each port waits for credit, beyond the ordinary."""
     shown: dict[tuple[str, str], float | str | None] = field(default_factory=dict)
@@ -78,6 +88,8 @@ class Effects:
         self.stall_s, self.heat_swing_c = np.zeros(gpus), np.zeros(gpus)
         self.bandwidth, self.credit_wait = np.ones(ports), np.zeros(ports)
         self.clock_mhz, self.power_factor = np.full(gpus, np.inf), np.ones(gpus)
+        self.lock_mhz, self.power_limit_w = np.full(gpus, np.inf), np.full(gpus, np.inf)
+        self.duty = np.ones(gpus)
         self.reasons = np.zeros(gpus, dtype=np.int64)
         self.heat_to_c, self.heat_tau_s = np.full(gpus, np.nan), np.full(gpus, np.inf)
         self.gpu_missing = np.zeros(gpus, dtype=np.uint8)
@@ -103,6 +115,14 @@ class Effects:
         if array is None:
             array = self.base[metric] = np.full(self._shape(metric), np.nan)
         array[place] = total
+
+    def grow(self, place: str, metric: str, per_s: float) -> None:
+        """Let a counter that no column carries run faster."""
+        self.grows[place, metric] = self.grows.get((place, metric), 0.0) + per_s
+
+    def count(self, place: str, metric: str, extra: float) -> None:
+        """Add to the total of a counter that no column carries."""
+        self.extra[place, metric] = self.extra.get((place, metric), 0.0) + extra
 
     def _shape(self, metric: str) -> tuple[int, ...]:
         if metric in NODE:

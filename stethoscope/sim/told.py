@@ -41,7 +41,8 @@ class Told:
         """Tell whether anything is said of one of these metrics anywhere, so that looking up is not in vain."""
         if self._effects is not self._twin.effects:
             self._effects = self._twin.effects
-            self._metrics = {*self._settings, *(metric for _, metric in self._effects.shown)}
+            counted = (self._effects.shown, self._effects.grows, self._effects.extra, self._twin.grown)
+            self._metrics = {*self._settings, *(metric for known in counted for _, metric in known)}
         return not self._metrics.isdisjoint(metrics)
 
     def state(self, metric: str, spot: Spot, modelled: float) -> float | None:
@@ -63,6 +64,8 @@ class Told:
             return int(modelled)
         said = self._shown(metric, spot)
         total = modelled if said is None else said
+        key = (self._place(spot), metric)
+        total += self._twin.effects.extra.get(key, 0.0) + self._twin.grown_at(key)
         return int(total + sum(override.grown(self._twin.t_s) for override in self._of(metric, spot)))
 
     def word(self, metric: str, node: int, modelled: str) -> str:

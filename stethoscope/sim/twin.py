@@ -72,6 +72,8 @@ class Twin:
         self._start_s = 0.0
         self._base: dict[str, Totals] = {}
         self._sums: dict[str, Floats] = {}
+        self.grown: dict[tuple[str, str], float] = {}
+        """(Place, counter) -> what faults have counted before the present state, of what no column carries."""
         self._enter(0.0)
         # At the start every board has its working temperature and every load average has settled.
         self._temp_c = self.machine.heat_to_c.copy()
@@ -189,6 +191,8 @@ class Twin:
         self._load = self.load1(at_s)
         for metric in self.machine.rates:
             self._sums[metric] = self._sum(metric, at_s)
+        for key, per_s in self.effects.grows.items():
+            self.grown[key] = self.grown.get(key, 0.0) + per_s * (at_s - self._start_s)
 
     def _end(self, run: JobRun, at_s: float) -> None:
         """Let a job die: its ranks go one node after the other, each with its lines, Slurm's step last."""
@@ -211,6 +215,8 @@ class Twin:
             base[node] = 0
             if metric in self._sums:
                 self._sums[metric][node] = 0.0
+        name = self.layout.nodes[node]
+        self.grown = {key: count for key, count in self.grown.items() if key[0].split("/")[0] != name}
 
     def _first_totals(self) -> dict[str, Totals]:
         totals = {}
@@ -258,6 +264,10 @@ class Twin:
                 total = np.where(np.isin(base, PINNED), base, total)
             return np.minimum(total, LIMITS[metric])
         return base
+
+    def grown_at(self, key: tuple[str, str]) -> float:
+        """Return what faults have counted by now of a (place, counter) that no column carries."""
+        return self.grown.get(key, 0.0) + self.effects.grows.get(key, 0.0) * (self.t_s - self._start_s)
 
     def _sum(self, metric: str, at_s: float) -> Floats:
         rate = self.machine.rates.get(metric)
