@@ -8,7 +8,7 @@ import numpy as np
 
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN
 from stethoscope.model.metric import Scope
-from stethoscope.specs.condition_baseline import EXPECTED, OWN_MAXIMUM, STORED, Deviates
+from stethoscope.specs.condition_baseline import EXPECTED, FLEET_FILE, OWN_MAXIMUM, SAID, STORED, Deviates
 
 if TYPE_CHECKING:
     from stethoscope.analysis.conditions import Evaluator
@@ -42,11 +42,11 @@ def expectations(leaf: Deviates, moment: Moment) -> Floats:
         standings, jobs = moment.snapshot.standings, moment.snapshot.jobs
         usual = [standings[job.id].usual.get(leaf.metric) if job.id in standings else None for job in jobs]
         return np.array([np.nan if value is None else value for value in usual], dtype=np.float64)
-    own = OWN_MAXIMUM.get(leaf.metric)
-    known = moment.values(own) if own is not None and own in moment.catalogue else nothing
+    if leaf.metric in SAID and leaf.of in (EXPECTED, FLEET_FILE):
+        known = moment.layout.said(leaf.metric, scope)
+    else:
+        own = OWN_MAXIMUM.get(leaf.metric)
+        known = moment.values(own) if own is not None and own in moment.catalogue else nothing
     if leaf.of != EXPECTED:
         return known
-    if leaf.metric == "gpu_count":
-        said = [node.expected_gpus for node in moment.snapshot.nodes]
-        known = np.array([np.nan if count is None else count for count in said], dtype=np.float64)
     return np.where(np.isnan(known), moment.medians(leaf.metric, "fleet" if scope is Scope.NODE else "model"), known)

@@ -40,6 +40,7 @@ class Layout:
             self.position[scope][at] = within
         self._place_jobs(snapshot)
         self._groups: dict[tuple[Scope, str], Numbers] = {}
+        self._said: dict[str, npt.NDArray[np.float64]] = {}
 
     def _place_jobs(self, snapshot: FleetSnapshot) -> None:
         """Let the row of each job belong to its first node that is known here."""
@@ -74,6 +75,23 @@ class Layout:
                 same &= np.array([new == old for new, old in zip(self._jobs, before._jobs, strict=False)][:kept], bool)
             changed[:kept] = ~same
         return changed
+
+    def said(self, metric: str, scope: Scope) -> npt.NDArray[np.float64]:
+        """Return what the fleet file says of each row's `metric` (GPUs of a node, Gb/s of an InfiniBand port), NaN for
+        nothing."""
+        if metric not in self._said:
+            said = self._said[metric] = np.full(len(self.owner[scope]), np.nan)
+            for row, owner in enumerate(self.owner[scope].tolist()):
+                if owner < 0:
+                    continue
+                node = self._nodes[owner]
+                value: float | None = node.expected_gpus
+                if scope is Scope.PORT:
+                    is_fabric = node.ports[self.position[scope][row]].layer == "InfiniBand"
+                    value = node.expected_ib_gbps if is_fabric else None
+                if value is not None:
+                    said[row] = value
+        return self._said[metric]
 
     def groups(self, scope: Scope, of: str) -> Numbers:
         """Return the number of the group of comparable rows of each row, -1 for none: `of` what `comparable.STATIC`

@@ -243,6 +243,7 @@ class NodeState:
             bad_lines=self.bad_lines,
             version=self.version,
             expected_gpus=self.known.expected_gpus,
+            expected_ib_gbps=getattr(self.known, "expected_ib_gbps", None),
             scheduler=self.scheduler,
             # What a recording, or this machine alone, is said to be does not know of it.
             maintenance=getattr(self.known, "maintenance", ()),

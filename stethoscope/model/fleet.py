@@ -140,6 +140,8 @@ class Node:
     version: int = 0
     """Grows with every change of this node: what has not grown need not be painted again."""
     expected_gpus: int | None = None
+    expected_ib_gbps: float | None = None
+    """Signalling rate (Gb/s) that every InfiniBand port should have, None when nobody said."""
     scheduler: SchedulerState | None = None
     """What the batch scheduler says of the node, None where none was asked or it does not know the node."""
     maintenance: tuple[Maintenance, ...] = ()

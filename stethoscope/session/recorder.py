@@ -100,6 +100,7 @@ class Recorder:
                 node.expected_gpus,
                 node.leaves,
                 getattr(node, "maintenance", ()),
+                getattr(node, "expected_ib_gbps", None),
             )
             for node in source.nodes
         )

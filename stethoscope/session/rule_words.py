@@ -181,10 +181,14 @@ def _deviates(leaf: Deviates, catalogue: Catalogue) -> str:
     metric = catalogue[leaf.metric]
     sides = (("below", leaf.below), ("above", leaf.above))
     far = " or ".join(f"{number(share * 100)} % {way}" for way, share in sides if share is not None)
-    what = {"expected": "what is expected of it", "spec": "its own maximum", "stored": "its stored baseline"}[leaf.of]
+    what = _SOURCES[leaf.of]
     return f"{metric.title} ({metric.id}) more than {far} {what}"
 
 
+_SOURCES = {
+    "expected": "what is expected of it", "spec": "its own maximum", "fleet_file": "what the fleet file says",
+    "stored": "its stored baseline",
+}  # fmt: skip
 _WORDS: dict[type[Leaf], Callable[[Any, Catalogue], str]] = {
     Compare: _compare,
     Long: _long,

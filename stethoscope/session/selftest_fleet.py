@@ -60,6 +60,7 @@ class _Node:
     rack: str = ""
     pod: str = ""
     leaves: tuple[tuple[str, str], ...] = ()
+    expected_ib_gbps: float | None = None
 
 
 class TestFleet:
@@ -72,7 +73,7 @@ class TestFleet:
         self._every_s = every_s
         subject = self._read(test.series, SUBJECT)
         names = [f"peer-{number}" for number in range(1, test.peer_count + 1)]
-        self._nodes = [_Node(SUBJECT, every_s, test.expected_gpus, subject)]
+        self._nodes = [_Node(SUBJECT, every_s, test.expected_gpus, subject, expected_ib_gbps=test.expected_ib_gbps)]
         self._nodes += [_Node(name, every_s, None, self._read(test.peers, name)) for name in names]
         lengths = [len(cells) for devices in subject.values() for cells in devices.values()]
         self.samples = max([1, *lengths, *(number + 1 for number in (*test.xid, *test.kernel))])

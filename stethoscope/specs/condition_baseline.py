@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from stethoscope.specs.condition import Condition
     from stethoscope.specs.condition_read import ConditionReader, Path
 
-EXPECTED, SPEC, STORED = "expected", "spec", "stored"
-SOURCES = (EXPECTED, SPEC, STORED)
+EXPECTED, SPEC, FLEET_FILE, STORED = "expected", "spec", "fleet_file", "stored"
+SOURCES = (EXPECTED, SPEC, FLEET_FILE, STORED)
 """expected: what the fleet file says, else the device's own maximum, else what most comparable rows have; spec: the
-device's own maximum alone; stored: a baseline that was measured and kept."""
+device's own maximum alone; fleet_file: what the fleet file says alone; stored: a baseline that was measured and
+kept."""
 GRADES = {"warning": 10.0, "minor": 10.0, "critical": 20.0, "major": 20.0}
 """Words for how far away is too far, in percent."""
 OWN_MAXIMUM = {
@@ -26,6 +27,8 @@ OWN_MAXIMUM = {
     "pcie_link_width": "pcie_max_link_width", "gpu_power_limit": "gpu_power_limit_default",
 }  # fmt: skip
 """Metric -> the one that says what the device can do."""
+SAID = ("gpu_count", "ib_port_rate")
+"""What a fleet file can say of a node and of its ports."""
 _KEYS = ("of", "below", "above", "grade", "deviation")
 
 
@@ -40,7 +43,7 @@ class Deviates(OfMetric):
 
     def reads(self) -> tuple[str, ...]:
         """Return the metric, and the one that it is compared with."""
-        other = OWN_MAXIMUM.get(self.metric) if self.of != STORED else None
+        other = OWN_MAXIMUM.get(self.metric) if self.of in (EXPECTED, SPEC) else None
         return (self.metric,) if other is None else (self.metric, other)
 
 
@@ -59,6 +62,8 @@ def read_baseline(reader: ConditionReader, data: dict[Any, Any], path: Path) -> 
     if of == SPEC and metric.id not in OWN_MAXIMUM:
         known = ", ".join(OWN_MAXIMUM)
         raise reader.error(f"no device says what its {metric.id} can be: spec is known of {known}", (*here, "of"))
+    if of == FLEET_FILE and metric.id not in SAID:
+        raise reader.error(f"a fleet file says {' and '.join(SAID)}, not {metric.id}", (*here, "of"))
     below, above = (_share(reader, said[key], (*here, key)) if key in said else None for key in ("below", "above"))
     both = [key for key in ("grade", "deviation") if key in said]
     if len(both) + (below is not None or above is not None) != 1:

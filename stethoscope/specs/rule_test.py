@@ -57,6 +57,7 @@ class TestSpec(Spec, frozen=True):
     about: dict[str, str] = msgspec.field(default_factory=dict)
     """What is known of each device that the series name: driver, type, rotational ..."""
     expected_gpus: int | None = None
+    expected_ib_gbps: float | None = None
     summary: str | None = None
     where: list[str] | str | None = None
     """Where the finding must be, on the subject: `gpu/3`, `disk/nvme0n1`; empty for the node."""

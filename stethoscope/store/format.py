@@ -132,6 +132,7 @@ class NodeEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     expected_gpus: int | None = None
     leaves: tuple[tuple[str, str], ...] = ()
     maintenance: tuple[Maintenance, ...] = ()
+    expected_ib_gbps: float | None = None
 
 
 class FleetEntry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -269,7 +270,11 @@ def unpack_fleet(raw: bytes) -> FleetEntry | None:
         return None
     names = [node.name for node in entry.nodes]
     sound = all(
-        name and name == clean(name, 255) and 0.05 <= node.tick_s <= 86_400 and 0 <= (node.expected_gpus or 0) <= 1024
+        name
+        and name == clean(name, 255)
+        and 0.05 <= node.tick_s <= 86_400
+        and 0 <= (node.expected_gpus or 0) <= 1024
+        and 0 <= (node.expected_ib_gbps or 0) <= 1e6
         for name, node in zip(names, entry.nodes, strict=True)
     )
     if not sound or not 0 < len(names) <= MAX_NODES or len(set(names)) < len(names):
@@ -279,6 +284,7 @@ def unpack_fleet(raw: bytes) -> FleetEntry | None:
             node.name, clean(node.rack, 120), clean(node.pod, 120), node.tick_s, node.expected_gpus,
             tuple((clean(port, 64), clean(leaf, 120)) for port, leaf in node.leaves[:MAX_PORTS]),
             tuple(_window(window) for window in node.maintenance[:_MOST_WINDOWS]),
+            node.expected_ib_gbps,
         )
         for node in entry.nodes
     )  # fmt: skip

@@ -23,7 +23,9 @@ from stethoscope.store.writer import Writer, create
 if TYPE_CHECKING:
     from pathlib import Path
 
-FLEET = FleetEntry("prod", tuple(NodeEntry(f"n{number}", "r1", "p1", 2.0, 8) for number in range(4)), run="ab")
+FLEET = FleetEntry(
+    "prod", tuple(NodeEntry(f"n{number}", "r1", "p1", 2.0, 8, expected_ib_gbps=400.0) for number in range(4)), run="ab"
+)
 WALL, MONO = 1_773_454_447.0, 5_000.0
 
 
@@ -287,6 +289,7 @@ def test_what_a_later_program_adds_is_passed_over(tmp_path: Path) -> None:
         (sthr.preamble() + sthr.pack_fleet(FleetEntry("f", (NodeEntry("a"), NodeEntry("a")))), "description"),
         (sthr.preamble() + sthr.pack_fleet(FleetEntry("f", (NodeEntry("a\x1b[31m"),))), "description"),
         (sthr.preamble() + sthr.pack_fleet(FleetEntry("f", (NodeEntry("a", tick_s=1e300),))), "description"),
+        (sthr.preamble() + sthr.pack_fleet(FleetEntry("f", (NodeEntry("a", expected_ib_gbps=-1.0),))), "description"),
     ],
 )
 def test_what_is_no_recording_says_so(tmp_path: Path, data: bytes, words: str) -> None:
