@@ -28,9 +28,15 @@ class Effects:
     stall_s: Floats = field(init=False)
     """Seconds a step that each rank loses without a kernel running."""
     bandwidth: Floats = field(init=False)
-    """What is left (0..1) of each port's path: link, adapter, PCIe."""
+    """What is left (0..1) of each port's path: link, adapter, PCIe. With nothing left the collective never ends."""
     job_bandwidth: dict[str, float] = field(default_factory=dict)
     """What is left of the whole job's communication, whatever the path."""
+    over_ethernet: dict[str, float] = field(default_factory=dict)
+    """Job whose ranks talk over the management network instead of the fabric -> its rate, in Gb/s."""
+    restarts: dict[str, float] = field(default_factory=dict)
+    """Job -> when (scenario seconds) it was started anew."""
+    unconnected: set[str] = field(default_factory=set)
+    """Jobs whose ranks are up and wait in vain for each other to connect: no step begins."""
     clock_mhz: Floats = field(init=False)
     """Clock that each GPU is held at; infinite where it is not held."""
     lock_mhz: Floats = field(init=False)
@@ -47,7 +53,8 @@ class Effects:
     heat_swing_c: Floats = field(init=False)
     power_factor: Floats = field(init=False)
     gpu_missing: npt.NDArray[np.uint8] = field(init=False)
-    """Reason code why a GPU gives no value, 0 where it does."""
+    """Reason code why a GPU gives no value, 0 where it does; `port_missing` alike for ports."""
+    port_missing: npt.NDArray[np.uint8] = field(init=False)
     stuck: npt.NDArray[np.bool_] = field(init=False)
     """Ranks that are there and do not enter the collective."""
     dead: npt.NDArray[np.bool_] = field(init=False)
@@ -93,6 +100,7 @@ class Effects:
         self.reasons = np.zeros(gpus, dtype=np.int64)
         self.heat_to_c, self.heat_tau_s = np.full(gpus, np.nan), np.full(gpus, np.inf)
         self.gpu_missing = np.zeros(gpus, dtype=np.uint8)
+        self.port_missing = np.zeros(ports, dtype=np.uint8)
         self.stuck, self.dead = np.zeros(gpus, dtype=np.bool_), np.zeros(gpus, dtype=np.bool_)
 
     def fix(self, metric: str, value: float, *place: int) -> None:

@@ -29,6 +29,8 @@ class Layout:
         self.port_shape = (scenario.fleet.nodes, scenario.fleet.ib_ports_per_node)
         self.disk_shape = (scenario.fleet.nodes, len(DISKS))
         self.node_shape = (scenario.fleet.nodes,)
+        self.on_ethernet = False
+        """The fabric is Ethernet (RoCE), not InfiniBand."""
 
     def shape(self, kind: str) -> tuple[int, ...]:
         """Return the shape of an array with one value for each `gpu`, `disk` or `node`."""
@@ -56,6 +58,12 @@ class Layout:
         elif place.form in ("node", "cpu", "gpu", "ib", "nvlink", "rank", "disk"):
             wanted[place.node] = True
         return wanted
+
+    def port_at(self, place: Place) -> int:
+        """Return the number of the port that a port's or a leaf's place is about, -1 for other places."""
+        if place.form == "leaf":
+            return int(self.ports_at(place).any(axis=0).argmax())
+        return place.index if place.form == "ib" else -1
 
     def first_node(self, place: Place) -> int:
         """Return the first node (by position) that has a part in a place; node 0 where none does (storage)."""

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from stethoscope.sim import board
+from stethoscope.sim.files import net
 from stethoscope.sim.kinds.kind import Line
 
 if TYPE_CHECKING:
@@ -96,9 +99,10 @@ class Writer:
         one_gpu = where.form in ("gpu", "rank", "nvlink")
         index = where.index % self._layout.gpu_shape[1] if one_gpu else 0
         home = where.node if where.node >= 0 else self._layout.first_node(where)
-        for node, gpu in self._writers(line, home, index, one_gpu):
+        writers = self._writers(line, home, index, one_gpu) if where.node >= 0 else self._spread(line, where)
+        for node, gpu in writers:
             moment_s = at_s + (delays_s or {}).get(node, 0.0)
-            values = {**params, **self._values(where, home, node, gpu, moment_s)}
+            values = {**params, **self._values(where, home if where.node >= 0 else node, node, gpu, moment_s)}
             rank = self._layout.rank(node, gpu) if line.sink == "job" else None
             yield Said(moment_s, line.sink, self._layout.nodes[node], rank, _filled(line.text, values))
 
@@ -120,10 +124,25 @@ class Writer:
                     continue
                 yield from ((other, one) for one in gpus if line.who == "all" or (other, one) != (node, gpu))
 
+    def _spread(self, line: Line, where: Place) -> Iterator[tuple[int, int]]:
+        """Yield the writers of what is not on one node: all nodes of a leaf, a rack, a job, a fleet; or their ranks."""
+        layout = self._layout
+        nodes = layout.ports_at(where).any(axis=1) if where.form == "leaf" else layout.nodes_at(where)
+        for node in np.flatnonzero(nodes).tolist():
+            if line.sink != "job":
+                yield node, 0
+            elif line.who == "rank0":
+                job = layout.job_of(node)
+                yield from ((node, 0),) if job is not None and job.nodes[0] == node else ()
+            elif layout.job_of(node) is not None:
+                yield from ((node, gpu) for gpu in range(layout.gpu_shape[1]))
+
     def _values(self, where: Place, cause: int, node: int, gpu: int, at_s: float) -> dict[str, object]:
         """Return the placeholders: of the cause at `where` (on node `cause`), and of the writer (node, gpu)."""
         layout = self._layout
         index = where.index if where.form in ("gpu", "ib", "nvlink") else gpu
+        port = layout.port_at(where)
+        port = index if port < 0 else port
         run = next((run for run in self._runs.values() if node in run.job.nodes), None)
         steps = run.steps_at(at_s) if run is not None else 0
         wall = datetime.fromtimestamp(self._wall(at_s), UTC)
@@ -135,10 +154,11 @@ class Writer:
             "gpu_pci": board.gpu_pci(index),
             "gpu_pci_full": board.gpu_pci(index) + ".0",
             "root_port": board.root_port_pci(index),
-            "hca": f"mlx5_{index}",
-            "hca_idx": index,
-            "hca_pci": board.port_pci(index),
-            "netdev": f"ib{index}",
+            "root_port_hca": board.port_root_pci(port),
+            "hca": f"mlx5_{port}",
+            "hca_idx": port,
+            "hca_pci": board.port_pci(port),
+            "netdev": net.name_of(port, on_ethernet=layout.on_ethernet),
             "rank": layout.rank(node, gpu),
             "pid": pid,
             "tid": pid + 600,
@@ -152,7 +172,7 @@ class Writer:
             "seq": steps,
             "prev_seq": max(0, steps - 1),
             "numel": _NUMEL,
-            "leaf": layout.fleet.leaf(cause, index % max(1, layout.port_shape[1])),
+            "leaf": layout.fleet.leaf(cause, port % max(1, layout.port_shape[1])),
             "link": where.link,
             "ts_torch": f"{wall:%m%d %H:%M:%S.%f}",
             "ts_slurm": f"{wall:%Y-%m-%dT%H:%M:%S}",

@@ -64,6 +64,8 @@ class Machine:
     """Traffic of each GPU as a share of a healthy step's."""
     context: npt.NDArray[np.bool_]
     """A process holds the GPU."""
+    connecting: npt.NDArray[np.bool_]
+    """The rank waits for others to connect, and has not loaded its model."""
     working: npt.NDArray[np.bool_]
     """The rank takes part in steps that end."""
     waiting: Floats
@@ -93,6 +95,7 @@ def machine(layout: Layout, effects: Effects, runs: Iterable[JobRun], character_
         copy_util=np.zeros(shape),
         pace=np.zeros(shape),
         context=np.zeros(shape, dtype=np.bool_),
+        connecting=np.zeros(shape, dtype=np.bool_),
         working=np.zeros(shape, dtype=np.bool_),
         waiting=np.zeros(shape),
         heat_to_c=np.zeros(shape),
@@ -159,7 +162,8 @@ def _running(now: Machine, run: JobRun, step: Step, effects: Effects, board: Boa
 def _standing(now: Machine, run: JobRun, effects: Effects, board: Board) -> None:
     """Fill in a job that hangs or is ending: waiting ranks spin, those that never entered do nothing."""
     rows = run.rows
-    absent = effects.stuck[rows] & run.alive
+    absent = (effects.stuck[rows] | (not run.is_connected)) & run.alive
+    now.connecting[rows] = run.alive & (not run.is_connected)
     spinning = run.alive & ~absent
     busy_w = BUSY * board.power_w
     now.util[rows] = np.where(spinning, 99.0, 0.0)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from stethoscope.sim.twin import Twin
 
 _CLOCK_STEP_MHZ = 15
+_CONTEXT_MIB = 620.0
+"""Memory of a process that has a CUDA context and nothing else."""
 _LOST_CODE = 15
 """NVML's code for a GPU that is lost."""
 
@@ -78,7 +80,7 @@ class Readings:
             "gpu_temp": temp_c,
             "gpu_mem_temp": temp_c + np.where(busy, 6 + 5 * np.minimum(now.power_w / gpu.power_w / 0.7, 1), 3),
             "gpu_clocks_event_reasons": now.reasons.astype(np.float64),
-            "gpu_fb_used": np.where(now.context, 0.88 * gpu.memory_mib, 0),
+            "gpu_fb_used": np.where(now.context, np.where(now.connecting, _CONTEXT_MIB, 0.88 * gpu.memory_mib), 0),
             "gpu_fb_total": np.full(shape, float(gpu.memory_mib)),
             "gpu_mem_copy_util": now.copy_util,
             "gpu_power_limit": np.full(shape, gpu.power_w),

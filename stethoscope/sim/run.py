@@ -49,6 +49,10 @@ class JobRun:
         self.by_watchdog = False
         self.culprits: frozenset[int] = frozenset()
         """Nodes (by position) whose ranks stopped first."""
+        self.severed: frozenset[int] = frozenset()
+        """Nodes (by position) with a port through which nothing goes; all ranks wait for it."""
+        self.is_connected = True
+        """False while its ranks wait in vain for each other to connect."""
         self.step: Step | None = None
         self._steps = 0.0
         self._since = 0.0
@@ -64,14 +68,17 @@ class JobRun:
         self._since = at_s
         stopped = effects.stuck[self.rows] | effects.dead[self.rows]
         if self.ended_at is None:
+            self.is_connected = self.job.id not in effects.unconnected
+            # Over sockets nobody misses a port of the fabric.
+            cut = (effects.bandwidth[self.rows] <= 0).any(axis=1) & (self.job.id not in effects.over_ethernet)
+            self.severed = frozenset(int(node) for node in self.rows[cut])
             self._judge(at_s, effects, stopped)
         self.alive = ~(effects.dead[self.rows] | self._ended(at_s)[:, None])
-        if self.hung_since is not None or self.ended_at is not None:
+        if self.hung_since is not None or self.ended_at is not None or not self.is_connected:
             self.step = None
             return
-        bandwidth = min(
-            float(effects.bandwidth[self.rows].min(initial=1.0)), effects.job_bandwidth.get(self.job.id, 1.0)
-        )
+        fabric = 1.0 if self.job.id in effects.over_ethernet else float(effects.bandwidth[self.rows].min(initial=1.0))
+        bandwidth = min(fabric, effects.job_bandwidth.get(self.job.id, 1.0))
         rows = self.rows
         self.step = step(
             self.job,
@@ -83,7 +90,7 @@ class JobRun:
         )
 
     def _judge(self, at_s: float, effects: Effects, stopped: npt.NDArray[np.bool_]) -> None:
-        if not stopped.any():
+        if not stopped.any() and not self.severed:
             self.hung_since = None
             self.culprits = frozenset()
         elif self.hung_since is None:

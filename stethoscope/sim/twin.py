@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,7 +33,7 @@ from stethoscope.specs.scenario import Fault, LogLine, ProbeOutput, Scenario, Se
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from stethoscope.sim.kinds.kind import Kind, Line
+    from stethoscope.sim.kinds.kind import Count, Kind, Line
     from stethoscope.sim.lines import Said
     from stethoscope.specs.scenario import Job
 
@@ -55,6 +56,7 @@ class Twin:
         self.t_s = 0.0
         self.runs = {job.id: JobRun(job, self.layout, self.noise) for job in scenario.jobs}
         self._faults: list[Kind] = [KINDS[event.kind](event) for event in scenario.events if isinstance(event, Fault)]
+        self.layout.on_ethernet = any(kind.on_ethernet for kind in self._faults)
         self.overrides = [Override(event, self.layout) for event in scenario.events if isinstance(event, SetValue)]
         self.told = Told(self)
         self.builds = Builds(self)
@@ -124,7 +126,10 @@ class Twin:
             ramp = np.arange(first_s, last_s, 1.0) if last_s > first_s else ()
             moments = [0.0, *kind.changes(), *ramp, *((last_s,) if last_s > first_s else ())]
             self._note(end_s, *(fault.at_s + float(age) for age in moments if fault.at_s + age < end_s))
-            for line in kind.lines:
+            for count in kind.counts(self.layout):
+                if fault.at_s + count.at < end_s:
+                    self._say(fault.at_s + count.at, self._counted(count))
+            for line in kind.written():
                 age_s = kind.number(line.at) if isinstance(line.at, str) else line.at
                 if fault.at_s + age_s < end_s:
                     self._say(fault.at_s + age_s, self._fault_line(kind, line, fault.at_s + age_s))
@@ -144,6 +149,14 @@ class Twin:
 
     def _fault_line(self, kind: Kind, line: Line, at_s: float) -> Callable[[], Iterable[Said]]:
         return lambda: self._writer.of_fault(kind, line, at_s)
+
+    def _counted(self, count: Count) -> Callable[[], Iterable[Said]]:
+        def add() -> Iterable[Said]:
+            sums = self._sums.setdefault(count.metric, np.zeros(self.layout.port_shape))
+            sums[count.place] += count.amount
+            return ()
+
+        return add
 
     def _scenario_line(self, event: LogLine) -> Callable[[], Iterable[Said]]:
         rank = None
@@ -196,13 +209,15 @@ class Twin:
 
     def _end(self, run: JobRun, at_s: float) -> None:
         """Let a job die: its ranks go one node after the other, each with its lines, Slurm's step last."""
-        culprits = sorted(run.culprits) or [run.job.nodes[0]]
+        culprits = sorted(run.culprits) or sorted(run.severed) or [run.job.nodes[0]]
         where = Place(self.layout.nodes[culprits[0]], "node", culprits[0])
         delays = dict(zip(run.job.nodes, run.delay_s().tolist(), strict=True))
         self._note(*(at_s + delay_s for delay_s in set(delays.values())))
         shown = lines.WATCHDOG if run.by_watchdog else (lines.PEER_CLOSED, lines.PEER_LOST)
         for line, share in zip(shown, (0.5, 0.9), strict=True):
             spread = {node: share * delay_s for node, delay_s in delays.items()}
+            # Where nothing but the fabric stopped, no rank is silent.
+            line = line if run.culprits or not run.by_watchdog else replace(line, who="all")
             for said in self._writer.of_place(line, where, at_s, {}, spread):
                 if self.layout.numbers[said.node] not in run.culprits:
                     self._say(said.at_s, _one(said))

@@ -24,6 +24,11 @@ _TCP = (
 )
 
 
+def name_of(port: int, *, on_ethernet: bool) -> str:
+    """Return the name of an adapter's interface: IP over InfiniBand, or the Ethernet port itself."""
+    return f"enp{int(board.port_pci(port)[5:7], 16)}s0np0" if on_ethernet else f"ib{port}"
+
+
 def files(view: View) -> dict[str, str]:
     """Return the files of the interfaces, the kernel's counters, and what the adapters' drivers count."""
     found = {"/proc/net/snmp": _snmp(view), "/proc/net/dev": _dev(view)}

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from stethoscope.sim.effects import Effects
+    from stethoscope.sim.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,18 @@ class Line:
     """Written only with these parameter values."""
 
 
+@dataclass(frozen=True, slots=True)
+class Count:
+    """What a counter of ports counts at one moment; it stays counted when the fault ends."""
+
+    at: float
+    """Seconds after the start of the fault."""
+    metric: str
+    amount: float
+    place: tuple[int, int]
+    """Position of the node, number of the port."""
+
+
 class Kind(ABC):
     """Base of the fault kinds; an instance is one fault of a scenario."""
 
@@ -43,6 +56,8 @@ class Kind(ABC):
     targets: ClassVar[frozenset[str]]
     params: ClassVar[Mapping[str, Param]] = {}
     lines: ClassVar[tuple[Line, ...]] = ()
+    on_ethernet: bool = False
+    """It can happen only where the fabric is Ethernet; then all ports of the fleet are."""
 
     def __init__(self, fault: Fault) -> None:
         """Take the fault with its parameters filled in."""
@@ -56,6 +71,14 @@ class Kind(ABC):
 
     def changes(self) -> Iterable[float]:
         """Return the ages at which the effect jumps."""
+        return ()
+
+    def written(self) -> Iterable[Line]:
+        """Return the lines that it writes."""
+        return self.lines
+
+    def counts(self, layout: Layout) -> Iterable[Count]:
+        """Return what it lets the counters of ports count, each at one moment."""
         return ()
 
     def ramp(self) -> tuple[float, float]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stethoscope.sim.kinds import benign, fabric, gpu, node
+from stethoscope.sim.kinds import benign, fabric, gpu, network, node, switch
 
 if TYPE_CHECKING:
     from stethoscope.sim.kinds.kind import Kind
 
-KINDS: dict[str, type[Kind]] = {kind.name: kind for module in (gpu, fabric, node, benign) for kind in module.KINDS}
+_MODULES = (gpu, fabric, switch, network, node, benign)
+KINDS: dict[str, type[Kind]] = {kind.name: kind for module in _MODULES for kind in module.KINDS}
