@@ -40,7 +40,9 @@ class Effects:
     clock_mhz: Floats = field(init=False)
     """Clock that each GPU is held at; infinite where it is not held."""
     lock_mhz: Floats = field(init=False)
-    """Clock that a setting allows each GPU at most, whatever it does; infinite where there is none."""
+    """Clock that a setting allows each GPU at most, whatever it does; infinite where there is none. `app_mhz` is the
+    one that is set as application clock."""
+    app_mhz: Floats = field(init=False)
     duty: Floats = field(init=False)
     """Share of time (0..1) in which what holds a GPU's clock does so; seen from sample to sample."""
     power_limit_w: Floats = field(init=False)
@@ -96,12 +98,23 @@ class Effects:
         self.bandwidth, self.credit_wait = np.ones(ports), np.zeros(ports)
         self.clock_mhz, self.power_factor = np.full(gpus, np.inf), np.ones(gpus)
         self.lock_mhz, self.power_limit_w = np.full(gpus, np.inf), np.full(gpus, np.inf)
-        self.duty = np.ones(gpus)
+        self.app_mhz, self.duty = np.full(gpus, np.inf), np.ones(gpus)
         self.reasons = np.zeros(gpus, dtype=np.int64)
         self.heat_to_c, self.heat_tau_s = np.full(gpus, np.nan), np.full(gpus, np.inf)
         self.gpu_missing = np.zeros(gpus, dtype=np.uint8)
         self.port_missing = np.zeros(ports, dtype=np.uint8)
         self.stuck, self.dead = np.zeros(gpus, dtype=np.bool_), np.zeros(gpus, dtype=np.bool_)
+
+    def hold(self, clock_mhz: float, *gpu: int, duty: float = 1.0) -> None:
+        """Hold the clock of a GPU (node, gpu) for a share of the time, and slow its rank by what that costs; of several
+        holds the one that costs most counts."""
+        busy_mhz = self.layout.board.busy_mhz
+        held = self.clock_mhz[gpu]
+        before = 1 - self.duty[gpu] * (1 - min(held, busy_mhz) / busy_mhz)
+        after = 1 - duty * (1 - clock_mhz / busy_mhz)
+        if after < before or held == np.inf:
+            self.clock_mhz[gpu], self.duty[gpu] = clock_mhz, duty
+            self.compute[gpu] *= before / max(after, 1e-3)
 
     def fix(self, metric: str, value: float, *place: int) -> None:
         """Replace a gauge or state at (node) or (node, gpu or port) by `value`."""
@@ -127,6 +140,16 @@ class Effects:
     def grow(self, place: str, metric: str, per_s: float) -> None:
         """Let a counter that no column carries run faster."""
         self.grows[place, metric] = self.grows.get((place, metric), 0.0) + per_s
+
+    def lower(self, place: str, metric: str, value: float) -> None:
+        """Show a gauge or state that no column carries, if it is not lower already."""
+        shown = self.shown.get((place, metric))
+        self.shown[place, metric] = min(value, shown) if isinstance(shown, int | float) else value
+
+    def raise_to(self, place: str, metric: str, value: float) -> None:
+        """Show a gauge or state that no column carries, if it is not higher already."""
+        shown = self.shown.get((place, metric))
+        self.shown[place, metric] = max(value, shown) if isinstance(shown, int | float) else value
 
     def count(self, place: str, metric: str, extra: float) -> None:
         """Add to the total of a counter that no column carries."""

@@ -76,7 +76,9 @@ class Machine:
     """CPU cores that spin for ranks, by node; `loading` is the pace of the data loaders."""
     loading: Floats
     reasons: npt.NDArray[np.int64]
-    """Bits of why each GPU's clock is held."""
+    """Bits of why each GPU's clock is held; `free_mhz` and `free_reasons` are what it shows while it is not."""
+    free_mhz: Floats
+    free_reasons: npt.NDArray[np.int64]
     rates: dict[str, Floats] = field(default_factory=dict)
     """Counter -> counts per second; counters that stand still are absent."""
 
@@ -103,7 +105,10 @@ def machine(layout: Layout, effects: Effects, runs: Iterable[JobRun], character_
         cores=np.zeros(shape[0]),
         loading=np.zeros(shape[0]),
         reasons=np.zeros(shape, dtype=np.int64),
+        free_mhz=np.zeros(shape),
+        free_reasons=np.zeros(shape, dtype=np.int64),
     )
+    now.free_mhz[:] = now.clock_mhz
     for run in runs:
         now.context[run.rows] = run.alive
         if run.step is not None:
@@ -120,18 +125,21 @@ def machine(layout: Layout, effects: Effects, runs: Iterable[JobRun], character_
     # The cap holds most busy boards; one that waits has nothing to be held for.
     capped = (now.util > 0) & (now.waiting < 0.1) & (thirst < THIRSTY)
     own = np.where(now.working, effects.reasons, 0)
-    now.reasons = (
-        np.where(now.context, 0, _IDLE).astype(np.int64) | np.where(capped & (own == 0), SW_POWER_CAP, 0) | own
-    )
+    idle = np.where(now.context, 0, _IDLE).astype(np.int64)
+    now.free_reasons = idle | np.where(capped, SW_POWER_CAP, 0)
+    # Clocks that are set low do not reach the power limit, whether the driver gives a reason or none.
+    slow = np.minimum(effects.clock_mhz, effects.lock_mhz) < board.busy_mhz
+    now.reasons = idle | np.where(capped & (own == 0) & ~slow, SW_POWER_CAP, 0) | own
     now.rates = _rates(now, layout, effects)
-    now.rates.update(_throttle_rates(now, thirst))
+    now.rates.update(_throttle_rates(now, effects, thirst))
     now.rates.update(_disk_rates(now, layout))
     return now
 
 
 def _running(now: Machine, run: JobRun, step: Step, effects: Effects, board: Board) -> None:
     job, rows, step_s = run.job, run.rows, step.step_s
-    held = np.minimum(effects.clock_mhz[rows], board.busy_mhz)
+    lock, duty = effects.lock_mhz[rows], effects.duty[rows]
+    held = np.minimum(np.minimum(effects.clock_mhz[rows], lock), board.busy_mhz)
     waiting = step.wait_s / step_s
     quiet_s = (job.shares.data + job.shares.other) * job.step_time_s
     # A healthy step leaves the GPU without a kernel for about 6 % of the time; waiting hides it, stalls add to it.
@@ -139,10 +147,11 @@ def _running(now: Machine, run: JobRun, step: Step, effects: Effects, board: Boa
     now.util[rows] = np.clip(
         100 - 6 * usual * (1 - np.minimum(waiting / 0.2, 0.8)) - 100 * step.stall_s / step_s, 0, 100
     )
-    busy_w = BUSY * board.power_w * effects.power_factor[rows] * (held / board.busy_mhz) ** 1.2
+    busy_w = BUSY * board.power_w * effects.power_factor[rows] * (duty * (held / board.busy_mhz) ** 1.2 + 1 - duty)
+    limit_w = np.minimum(effects.power_limit_w[rows], board.power_w)
     spread = (
-        busy_w * step.compute_s
-        + BUSY * MOVING * board.power_w * step.collective_s
+        np.minimum(busy_w, limit_w) * step.compute_s
+        + np.minimum(BUSY * MOVING * board.power_w, limit_w) * step.collective_s
         + BUSY * SPINNING * board.power_w * step.wait_s
         + CONTEXT * board.power_w * (step.data_s + step.other_s)
     )
@@ -150,7 +159,8 @@ def _running(now: Machine, run: JobRun, step: Step, effects: Effects, board: Boa
     # The power limit lets go of a GPU that waits: from a fifth of the time on it sits at its highest clock.
     free = np.minimum(waiting / 0.2, 1.0)
     boost = board.busy_mhz + (board.sm_mhz - board.busy_mhz) * free
-    now.clock_mhz[rows] = np.minimum(boost, np.where(held < board.busy_mhz, held, np.inf))
+    now.free_mhz[rows] = np.minimum(boost, lock)
+    now.clock_mhz[rows] = np.minimum(now.free_mhz[rows], np.where(held < board.busy_mhz, held, np.inf))
     now.copy_util[rows] = 62 * step.compute_s / step_s
     now.pace[rows] = job.step_time_s / step_s
     now.working[rows] = True
@@ -170,7 +180,8 @@ def _standing(now: Machine, run: JobRun, effects: Effects, board: Board) -> None
     now.power_w[rows] = np.where(
         spinning, SPINNING * busy_w, np.where(absent, CONTEXT * board.power_w, IDLE * board.power_w)
     )
-    now.clock_mhz[rows] = np.where(run.alive, board.sm_mhz, now.clock_mhz[rows])
+    now.clock_mhz[rows] = np.where(run.alive, np.minimum(board.sm_mhz, effects.lock_mhz[rows]), now.clock_mhz[rows])
+    now.free_mhz[rows] = now.clock_mhz[rows]
     now.waiting[rows] = spinning.astype(np.float64)
     now.cores[rows] = spinning.sum(axis=1)
 
@@ -194,14 +205,15 @@ def _rates(now: Machine, layout: Layout, effects: Effects) -> dict[str, Floats]:
     return rates
 
 
-def _throttle_rates(now: Machine, thirst: Floats) -> dict[str, Floats]:
+def _throttle_rates(now: Machine, effects: Effects, thirst: Floats) -> dict[str, Floats]:
     """Return how fast the driver's sums of held time grow, in microseconds a second."""
     bits = {"hw_thermal": HW_THERMAL, "hw_power_brake": HW_POWER_BRAKE, "sw_thermal": SW_THERMAL}
     rates: dict[str, Floats] = {
-        f"gpu_throttle_time_{name}": np.where(now.reasons & bit, 1e6, 0.0) for name, bit in bits.items()
+        f"gpu_throttle_time_{name}": np.where(now.reasons & bit, 1e6 * effects.duty, 0.0) for name, bit in bits.items()
     }
-    # A board at its limit is held from moment to moment, the thirsty ones nearly always.
-    rates["gpu_throttle_time_sw_power_cap"] = np.where(now.reasons & SW_POWER_CAP, 1e6, 0.0) * held_share(thirst)
+    # A board at its limit is held from moment to moment, the thirsty ones nearly always, one with a low limit too.
+    share = np.where(np.isfinite(effects.power_limit_w), 0.98, held_share(thirst))
+    rates["gpu_throttle_time_sw_power_cap"] = np.where(now.reasons & SW_POWER_CAP, 1e6, 0.0) * share
     return rates
 
 

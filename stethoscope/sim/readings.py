@@ -73,17 +73,22 @@ class Readings:
         temp_c = twin.temp_c(self.t_s)
         busy = now.util > 0
         pcie = 4e6 * now.pace
+        clock_mhz, reasons = now.clock_mhz, now.reasons
+        if (effects.duty < 1).any():
+            # What holds a clock for a part of the time is there in one sample and not in the next.
+            free = twin.noise.uniform("held", shape, self._step) >= effects.duty
+            clock_mhz, reasons = np.where(free, now.free_mhz, clock_mhz), np.where(free, now.free_reasons, reasons)
         values: dict[str, Floats] = {
-            "gpu_sm_clock": now.clock_mhz,
+            "gpu_sm_clock": clock_mhz,
             "gpu_util": now.util,
             "gpu_power_draw": now.power_w,
             "gpu_temp": temp_c,
             "gpu_mem_temp": temp_c + np.where(busy, 6 + 5 * np.minimum(now.power_w / gpu.power_w / 0.7, 1), 3),
-            "gpu_clocks_event_reasons": now.reasons.astype(np.float64),
+            "gpu_clocks_event_reasons": reasons.astype(np.float64),
             "gpu_fb_used": np.where(now.context, np.where(now.connecting, _CONTEXT_MIB, 0.88 * gpu.memory_mib), 0),
             "gpu_fb_total": np.full(shape, float(gpu.memory_mib)),
             "gpu_mem_copy_util": now.copy_util,
-            "gpu_power_limit": np.full(shape, gpu.power_w),
+            "gpu_power_limit": np.minimum(effects.power_limit_w, gpu.power_w),
             "gpu_pcie_rx": pcie,
             "gpu_pcie_tx": pcie,
             "gpu_handle_error": np.where(effects.gpu_missing == Reason.LOST, _LOST_CODE, 0).astype(np.float64),
@@ -113,14 +118,18 @@ class Readings:
             return column
         noise = self._noise(metric, column.shape)
         if metric == "gpu_sm_clock":
-            held = (now.util > 0) & (now.clock_mhz < gpu.sm_mhz)
+            # A clock that is set is a flat line, one that is held breathes with the load.
+            held = (now.util > 0) & (column < np.minimum(gpu.sm_mhz, effects.lock_mhz))
             wide = np.where(held, np.where(np.isfinite(effects.clock_mhz), 50.0, 18.0), 0.0)
             snapped = np.rint((column + wide * noise) / _CLOCK_STEP_MHZ) * _CLOCK_STEP_MHZ
-            return np.where(held, np.minimum(snapped, gpu.sm_mhz), column)
+            return np.where(held, np.minimum(snapped, np.minimum(gpu.sm_mhz, effects.lock_mhz)), column)
         if metric == "gpu_util":
             return np.where(column > 0, np.clip(column + noise, 0, 100), 0.0)
         if metric == "gpu_power_draw":
-            return column * (1 + np.where(now.util > 0, 0.02, 0.004) * noise)
+            # A sample is not a whole step; below a low limit one sees the peaks of computing, cut off.
+            low = np.isfinite(effects.power_limit_w) & now.working
+            noisy = column * (1 + np.where(low, 0.08, np.where(now.util > 0, 0.02, 0.004)) * noise)
+            return np.where(low, np.minimum(noisy, effects.power_limit_w * (1 + 0.003 * noise)), noisy)
         if metric in ("gpu_temp", "gpu_mem_temp"):
             return column + (0.3 + np.where(now.working, effects.heat_swing_c, 0.0)) * noise
         if metric == "gpu_mem_copy_util":

@@ -234,8 +234,12 @@ def test_old_counters_stand_where_they_are_and_change_nothing() -> None:
 
 @pytest.mark.parametrize("name", sorted(KINDS))
 def test_every_placeholder_of_a_kind_is_filled(name: str) -> None:
-    place = {"gpu": "gpu-002/gpu/2", "ib": "gpu-002/ib/mlx5_3", "node": "gpu-002"}
-    target = next(place[form] for form in ("gpu", "ib", "node") if form in KINDS[name].targets)
+    places = {
+        "gpu": "gpu-002/gpu/2", "ib": "gpu-002/ib/mlx5_3", "node": "gpu-002", "nvlink": "gpu-002/nvlink/2/4",
+        "leaf": "leaf/leaf-01-3", "rank": "job/7/rank/10", "job": "job/7", "disk": "gpu-002/disk/nvme1n1",
+        "cpu": "gpu-002/cpu", "rack": "rack/rack-01", "storage": "storage/shared", "fleet": "fleet",
+    }  # fmt: skip
+    target = next(place for form, place in places.items() if form in KINDS[name].targets)
     world = twin(f"at: 1s, fault: {name}, where: {target}")
     for line in world.advance_to(1000):
         assert "None" not in line.text

@@ -1,20 +1,44 @@
-"""Fault kinds of GPUs."""
+"""Fault kinds of GPUs that go on computing: too hot, too little power, a low clock, or slow without a reason."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from stethoscope.model.metric import Reason
-from stethoscope.sim.kinds.kind import Kind, Line, progress
+import numpy as np
+
+from stethoscope.sim.kinds.kind import Kind, progress
 from stethoscope.specs.scenario import Param
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from stethoscope.sim.effects import Effects
 
+_CLOCKS_SET = 0x2
+_SW_POWER_CAP = 0x4
+_HW_SLOWDOWN = 0x8
 _SW_THERMAL = 0x20
-_HW_THERMAL = 0x8 | 0x40
+_HW_THERMAL = 0x40
+_POWER_BRAKE = 0x80
+_REFERENCE_W = 700.0
+_REFERENCE_MHZ = 1710.0
+"""Default limit and busy clock of the board (H100 SXM) that the defaults of parameters are for; others scale."""
+
+
+class _SlowGpus(Kind):
+    """A GPU, or all of a node, whose computing takes longer."""
+
+    scope = "local"
+    targets = frozenset({"node", "gpu"})
+
+    def hit(self, effects: Effects) -> list[tuple[int, int]]:
+        """Return (node, GPU) of each that is hit."""
+        return [(int(node), int(gpu)) for node, gpu in np.argwhere(effects.layout.gpus_at(self.fault.where))]
+
+    def scaled(self, name: str, ratio: float) -> float:
+        """Return a parameter as given; its default times what this board is (`ratio`) of the reference board."""
+        value = self.number(name)
+        return value * ratio if self.fault.params[name] == self.params[name].default else value
 
 
 class GpuThermalThrottle(Kind):
@@ -27,112 +51,143 @@ class GpuThermalThrottle(Kind):
     severity = "P1"
     targets = frozenset({"gpu"})
     params: ClassVar[Mapping[str, Param]] = {
-        "temp_c": Param(88.0, "C"),
-        "mem_temp_c": Param(None, "C"),
-        "clock_mhz": Param(1100.0, "MHz"),
-        "ramp": Param("2m", "s"),
+        "temp_c": Param(88.0, "C", meaning="where it settles"),
+        "mem_temp_c": Param(None, "C", meaning="temperature of its memory, when that is the hot part"),
+        "clock_mhz": Param(1100.0, "MHz", meaning="mean clock once it is throttled"),
+        "ramp": Param("2m", "s", meaning="first half: the temperature climbs; second half: the clock falls"),
     }
 
     def ramp(self) -> tuple[float, float]:
-        """Return the second half: the first follows from the heat capacity."""
-        return (self.number("ramp") / 2, self.number("ramp"))
+        """Return the whole ramp where the memory heats with it, else the second half: the first follows from the heat
+        capacity."""
+        return (0.0 if self.given("mem_temp_c") else self.number("ramp") / 2, self.number("ramp"))
 
     def apply(self, effects: Effects, age_s: float) -> None:
         """Heat the GPU, and slow its rank by what its clock loses."""
         at = (self.node, self.index)
         ramp_s, temp_c = self.number("ramp"), self.number("temp_c")
-        effects.heat_to_c[at] = temp_c
+        effects.heat_to_c[at] = np.fmax(effects.heat_to_c[at], temp_c)
         # Three time constants fit into the first half: 95 % of the way.
-        effects.heat_tau_s[at] = max(ramp_s / 6, 0.1)
+        effects.heat_tau_s[at] = min(effects.heat_tau_s[at], max(ramp_s / 6, 0.1))
         if self.given("mem_temp_c"):
-            effects.fix("gpu_mem_temp", self.number("mem_temp_c"), *at)
+            # Memory sits some 10 K above the GPU while that works.
+            above_c = self.number("mem_temp_c") - temp_c - 10
+            effects.add("gpu_mem_temp", above_c * progress(age_s, 0.0, ramp_s / 2), *at)
         if age_s < ramp_s / 2:
             return
         board = effects.layout.board
-        lowest = min(self.number("clock_mhz"), board.busy_mhz)
+        asked_mhz = self.number("clock_mhz")
+        if self.fault.params["clock_mhz"] == self.params["clock_mhz"].default:
+            asked_mhz *= board.busy_mhz / _REFERENCE_MHZ
+        lowest = min(asked_mhz, board.busy_mhz)
         clock = board.busy_mhz + (lowest - board.busy_mhz) * progress(age_s, ramp_s / 2, ramp_s)
-        effects.clock_mhz[at] = min(effects.clock_mhz[at], clock)
-        effects.compute[at] *= board.busy_mhz / clock
+        effects.hold(clock, *at)
         effects.heat_swing_c[at] = 1.0
-        effects.reasons[at] |= _SW_THERMAL | (_HW_THERMAL if temp_c >= board.slowdown_c else 0)
+        hard = temp_c >= board.slowdown_c
+        effects.reasons[at] |= _SW_THERMAL | (_HW_SLOWDOWN | _HW_THERMAL if hard else 0)
 
 
-class GpuFellOffBus(Kind):
-    """A GPU no longer answers on its bus (Xid 79); its rank dies or never returns."""
+class GpuPowerBrake(_SlowGpus):
+    """A signal of the power supplies or of the board cuts the clocks: cool and slow, from one step to the next."""
 
-    name = "gpu_fell_off_bus"
-    title = "A GPU no longer answers on its bus"
-    root_cause = "gpu_fallen_off_bus"
-    scope = "local"
-    severity = "P0"
-    targets = frozenset({"gpu"})
+    name = "gpu_power_brake"
+    title = "The power brake halves the clocks"
+    root_cause = "gpu_power"
+    severity = "P1"
     params: ClassVar[Mapping[str, Param]] = {
-        "aer_before": Param(True, "bool"),
-        "outcome": Param("crash", "text", ("crash", "hang")),
-        "crash_after": Param("15s", "s"),
+        "clock_factor": Param(0.5, "ratio", meaning="clock while the brake is on, as a share of the ordinary"),
+        "duty": Param(1.0, "ratio", meaning="share of the time in which the brake is on"),
+        "ramp": Param("5s", "s"),
     }
-    lines = (
-        Line(
-            "kernel",
-            0.0,
-            "node",
-            "pcieport {root_port}: AER: Uncorrected (Fatal) error received: {gpu_pci_full}",
-            when={"aer_before": True},
-        ),
-        Line(
-            "kernel",
-            0.0,
-            "node",
-            "nvidia {gpu_pci_full}: PCIe Bus Error: severity=Uncorrected (Fatal), "
-            "type=Transaction Layer, (Requester ID)",
-            when={"aer_before": True},
-        ),
-        Line(
-            "kernel",
-            0.0,
-            "node",
-            "nvidia {gpu_pci_full}:    [14] CmpltTO                (First)",
-            when={"aer_before": True},
-        ),
-        Line(
-            "kernel",
-            0.2,
-            "node",
-            "NVRM: Xid (PCI:{gpu_pci}): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
-        ),
-        Line("kernel", 0.2, "node", "NVRM: GPU {gpu_pci_full}: GPU has fallen off the bus."),
-        Line("job", 8.0, "self", "[rank{rank}]: RuntimeError: CUDA error: unknown error", when={"outcome": "crash"}),
-        Line(
-            "slurm",
-            60.0,
-            "node",
-            "error: Setting node {node} state to INVALID with "
-            "reason:gres/gpu count reported lower than configured ({gpus_left} < {gpus})",
-        ),
-    )
 
-    def _dies_s(self) -> float:
-        return min(8.0, self.number("crash_after"))
-
-    def changes(self) -> Iterable[float]:
-        """Return the deaths of the rank and of the job, and Slurm's next registration."""
-        return (self._dies_s(), self.number("crash_after"), 60.0)
+    def ramp(self) -> tuple[float, float]:
+        """Return the whole ramp."""
+        return (0.0, self.number("ramp"))
 
     def apply(self, effects: Effects, age_s: float) -> None:
-        """Lose the GPU, stop its rank, and after a while its job."""
-        at = (self.node, self.index)
-        effects.gpu_missing[at] = Reason.LOST
-        effects.stuck[at] = True
-        if self.fault.params["aer_before"]:
-            effects.shown[(self.fault.where.text, "pcie_aer_fatal")] = 1.0
-        if age_s >= 60.0:
-            effects.slurm[self.node] = "inval"
-            effects.slurm_since[self.node] = self.fault.at_s + 60.0
-        if self.fault.params["outcome"] == "crash":
-            effects.dead[at] = age_s >= self._dies_s()
-            job = effects.layout.job_of(self.node)
-            if job is not None and age_s >= self.number("crash_after"):
-                effects.ended.add(job.id)
+        """Hold the clocks down while the brake is on; the voltage stays, so the power falls less than the clock."""
+        board, reached = effects.layout.board, progress(age_s, *self.ramp())
+        factor = 1 + (self.number("clock_factor") - 1) * reached
+        duty = self.number("duty")
+        for at in self.hit(effects):
+            effects.hold(board.busy_mhz * factor, *at, duty=duty)
+            effects.power_factor[at] *= 1 + 0.1 * duty * reached
+            effects.reasons[at] |= _HW_SLOWDOWN | _POWER_BRAKE
 
 
-KINDS = (GpuThermalThrottle, GpuFellOffBus)
+class GpuPowerCapLow(_SlowGpus):
+    """Somebody left a low power limit: power at the limit while it computes, a lower clock, cooler than its peers."""
+
+    name = "gpu_power_cap_low"
+    title = "A low power limit was left set"
+    root_cause = "gpu_power"
+    severity = "P1"
+    params: ClassVar[Mapping[str, Param]] = {
+        "limit_w": Param(400.0, "W", meaning="limit that is set"),
+        "clock_mhz": Param(None, "MHz", meaning="clock when busy; follows from the limit unless given"),
+        "ramp": Param("5s", "s"),
+    }
+
+    def ramp(self) -> tuple[float, float]:
+        """Return the whole ramp."""
+        return (0.0, self.number("ramp"))
+
+    def apply(self, effects: Effects, age_s: float) -> None:
+        """Set the limit at once; the clock follows."""
+        board = effects.layout.board
+        limit_w = self.scaled("limit_w", board.power_w / _REFERENCE_W)
+        clock = board.busy_mhz * min(limit_w / board.power_w, 1.0) ** 0.6
+        if self.given("clock_mhz"):
+            clock = min(self.number("clock_mhz"), board.busy_mhz)
+        clock = board.busy_mhz + (clock - board.busy_mhz) * progress(age_s, *self.ramp())
+        for at in self.hit(effects):
+            effects.power_limit_w[at] = min(effects.power_limit_w[at], limit_w)
+            if limit_w < board.power_w:
+                effects.hold(clock, *at)
+                effects.reasons[at] |= _SW_POWER_CAP
+
+
+class GpuClockLockedLow(_SlowGpus):
+    """Clocks were set low, for a benchmark maybe, and left so: a flat line below the clock of the peers."""
+
+    name = "gpu_clock_locked_low"
+    title = "Clocks were left set low"
+    root_cause = "gpu_clock_config"
+    severity = "P1"
+    params: ClassVar[Mapping[str, Param]] = {
+        "clock_mhz": Param(1200.0, "MHz", meaning="what they are set to"),
+        "how": Param(
+            "app_clocks", "text", ("app_clocks", "lgc"), meaning="application clocks, or locked: then no reason shows"
+        ),
+    }
+
+    def apply(self, effects: Effects, age_s: float) -> None:
+        """Hold the clocks, whatever the GPU does."""
+        board = effects.layout.board
+        clock = self.scaled("clock_mhz", board.busy_mhz / _REFERENCE_MHZ)
+        for at in self.hit(effects):
+            effects.lock_mhz[at] = min(effects.lock_mhz[at], clock)
+            effects.hold(min(clock, board.busy_mhz), *at)
+            if self.fault.params["how"] == "app_clocks":
+                effects.app_mhz[at] = min(effects.app_mhz[at], clock)
+                effects.reasons[at] |= _CLOCKS_SET
+
+
+class GpuSilentSlow(_SlowGpus):
+    """A GPU takes longer for the same work, and nothing that can be read says why."""
+
+    name = "gpu_silent_slow"
+    title = "A GPU computes slower for no reason that can be read"
+    root_cause = "straggler_or_slow_rank"
+    severity = "P2"
+    params: ClassVar[Mapping[str, Param]] = {
+        "compute_factor": Param(1.1, "ratio", meaning="time of its computing, as a share of the ordinary"),
+    }
+
+    def apply(self, effects: Effects, age_s: float) -> None:
+        """Slow the ranks; clocks, power and heat stay as they are."""
+        for at in self.hit(effects):
+            effects.compute[at] *= self.number("compute_factor")
+
+
+KINDS = (GpuThermalThrottle, GpuPowerBrake, GpuPowerCapLow, GpuClockLockedLow, GpuSilentSlow)

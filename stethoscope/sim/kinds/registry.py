@@ -5,10 +5,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stethoscope.sim.kinds import benign, fabric, gpu, network, node, switch
+from stethoscope.sim.kinds import (
+    benign,
+    fabric,
+    gpu,
+    gpu_lost,
+    gpu_memory,
+    gpu_pcie,
+    network,
+    node,
+    nvlink,
+    switch,
+)
 
 if TYPE_CHECKING:
     from stethoscope.sim.kinds.kind import Kind
 
-_MODULES = (gpu, fabric, switch, network, node, benign)
+_MODULES = (
+    gpu,
+    gpu_lost,
+    gpu_memory,
+    nvlink,
+    gpu_pcie,
+    fabric,
+    switch,
+    network,
+    node,
+    benign,
+)
 KINDS: dict[str, type[Kind]] = {kind.name: kind for module in _MODULES for kind in module.KINDS}
