@@ -19,7 +19,15 @@ NVSWITCH_PCI = ("05", "06", "07", "08")
 DISKS = ("nvme0n1", "nvme1n1", "nvme2n1")
 """The first carries the system, the other two are one array below /local."""
 
+FANS = (
+    "FAN7_TACH1",
+    *(f"FAN{module}_TACH{half}" for module in range(1, 9) for half in (1, 2) if (module, half) != (7, 1)),
+)
+"""The first is the one that fails."""
+SUPPLIES = 6
 CPUS = 192
+CPU_MHZ = 3400.0
+"""Clock of the busy cores of a healthy node."""
 MEMORY_MIB = 2_063_872
 INLET_C = 24.0
 

@@ -7,12 +7,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stethoscope.sim.board import DISKS, Board, boards
+from stethoscope.specs.scenario import Fault
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from stethoscope.specs.place import Place
     from stethoscope.specs.scenario import Job, Scenario
+
+
+def _storage(scenario: Scenario) -> tuple[str, str]:
+    places = [event.where for event in scenario.events if event.where.form == "storage"]
+    kinds = [
+        str(event.params["kind"])
+        for event in scenario.events
+        if isinstance(event, Fault) and event.where.form == "storage" and "kind" in event.params
+    ]
+    return places[0].name if places else "shared", kinds[0] if kinds else "nfs"
 
 
 class Layout:
@@ -29,8 +40,12 @@ class Layout:
         self.port_shape = (scenario.fleet.nodes, scenario.fleet.ib_ports_per_node)
         self.disk_shape = (scenario.fleet.nodes, len(DISKS))
         self.node_shape = (scenario.fleet.nodes,)
+        self.storage, self.storage_kind = _storage(scenario)
+        """Name of the file system that all nodes share, and whether it is nfs or lustre."""
         self.on_ethernet = False
         """The fabric is Ethernet (RoCE), not InfiniBand."""
+        self.management_gbps = 10.0
+        """Rate of the management network."""
 
     def shape(self, kind: str) -> tuple[int, ...]:
         """Return the shape of an array with one value for each `gpu`, `disk` or `node`."""

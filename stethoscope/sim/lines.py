@@ -12,6 +12,7 @@ import numpy as np
 from stethoscope.sim import board
 from stethoscope.sim.files import net
 from stethoscope.sim.kinds.kind import Line
+from stethoscope.sim.run import DONE_BEFORE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -59,6 +60,8 @@ WATCHDOG = (
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _NUMEL = 25_165_824
+FIRST_ENTRIES = 3
+"""What the log of every management controller begins with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +84,13 @@ class Writer:
         self._layout = layout
         self._runs = runs
         self._wall = wall
+        self._entries: dict[int, int] = {}
+        """How many entries the log of each node's management controller has."""
 
     def of_fault(self, kind: Kind, line: Line, at_s: float) -> Iterator[Said]:
         """Yield what a line of a fault becomes: one line for each node or rank that writes it."""
         if all(kind.fault.params.get(name) == value for name, value in line.when.items()):
-            yield from self.of_place(line, kind.fault.where, at_s, kind.fault.params)
+            yield from self.of_place(line, kind.fault.where, at_s, kind.fault.params, rank=kind.local_rank())
 
     def of_place(
         self,
@@ -94,15 +99,21 @@ class Writer:
         at_s: float,
         params: Mapping[str, Value],
         delays_s: Mapping[int, float] | None = None,
+        rank: int | None = None,
     ) -> Iterator[Said]:
-        """Yield `line` as written because of something at `where`, on each node (by position) with its delay."""
-        one_gpu = where.form in ("gpu", "rank", "nvlink")
-        index = where.index % self._layout.gpu_shape[1] if one_gpu else 0
+        """Yield `line` as written because of something at `where`, on each node (by position) with its delay; `rank` is
+        the GPU of the one rank of a node that it hits first."""
+        one_gpu = where.form in ("gpu", "rank", "nvlink") or rank is not None
+        index = (where.index if rank is None else rank) % self._layout.gpu_shape[1] if one_gpu else 0
         home = where.node if where.node >= 0 else self._layout.first_node(where)
         writers = self._writers(line, home, index, one_gpu) if where.node >= 0 else self._spread(line, where)
         for node, gpu in writers:
             moment_s = at_s + (delays_s or {}).get(node, 0.0)
-            values = {**params, **self._values(where, home if where.node >= 0 else node, node, gpu, moment_s)}
+            given = {name: f"{value:g}" if isinstance(value, float) else value for name, value in params.items()}
+            values = {**given, **self._values(where, home if where.node >= 0 else node, node, gpu, moment_s)}
+            if line.sink == "sel":
+                self._entries[node] = self._entries.get(node, FIRST_ENTRIES) + 1
+                values["n"] = f"{self._entries[node]:x}"
             rank = self._layout.rank(node, gpu) if line.sink == "job" else None
             yield Said(moment_s, line.sink, self._layout.nodes[node], rank, _filled(line.text, values))
 
@@ -128,12 +139,13 @@ class Writer:
         """Yield the writers of what is not on one node: all nodes of a leaf, a rack, a job, a fleet; or their ranks."""
         layout = self._layout
         nodes = layout.ports_at(where).any(axis=1) if where.form == "leaf" else layout.nodes_at(where)
-        for node in np.flatnonzero(nodes).tolist():
-            if line.sink != "job":
-                yield node, 0
-            elif line.who == "rank0":
+        # All nodes mount what they share.
+        for node in range(len(layout.nodes)) if where.form == "storage" else np.flatnonzero(nodes).tolist():
+            if line.who == "rank0":
                 job = layout.job_of(node)
                 yield from ((node, 0),) if job is not None and job.nodes[0] == node else ()
+            elif line.sink != "job":
+                yield node, 0
             elif layout.job_of(node) is not None:
                 yield from ((node, gpu) for gpu in range(layout.gpu_shape[1]))
 
@@ -145,6 +157,7 @@ class Writer:
         port = index if port < 0 else port
         run = next((run for run in self._runs.values() if node in run.job.nodes), None)
         steps = run.steps_at(at_s) if run is not None else 0
+        sequence = run.sequence_at(at_s) if run is not None else 0
         wall = datetime.fromtimestamp(self._wall(at_s), UTC)
         pid = board.rank_pid(node, gpu)
         return {
@@ -164,6 +177,9 @@ class Writer:
             "netdev": net.name_of(port, on_ethernet=layout.on_ethernet),
             "rank": layout.rank(node, gpu),
             "pid": pid,
+            "worker_pid": pid + 9_000,
+            "smi_pid": board.rank_pid(cause, 0) + 4_000,
+            "fm_pid": 2_100 + cause,
             "tid": pid + 600,
             "gpus": layout.gpu_shape[1],
             "gpus_left": layout.gpu_shape[1] - 1,
@@ -172,13 +188,19 @@ class Writer:
             "node_ip": board.node_address(cause),
             "peer_ip": board.node_address(node),
             "peer_port": 40_000 + (node * 31 + gpu * 7) % 20_000,
-            "seq": steps,
-            "prev_seq": max(0, steps - 1),
-            "numel": _NUMEL,
+            "seq": sequence,
+            "prev_seq": max(0, sequence - 1),
+            "numel": _NUMEL if run is None or not run.waits_at_barrier else 1,
+            "step": f"{DONE_BEFORE + steps:07d}",
+            "steps_done": DONE_BEFORE + steps,
+            "storage": where.name if where.form == "storage" else layout.storage,
             "leaf": layout.fleet.leaf(cause, port % max(1, layout.port_shape[1])),
             "link": where.link,
+            "disk": where.name if where.form == "disk" else "",
+            "ctrl": where.name[: where.name.rindex("n")] if where.form == "disk" else "",
             "ts_torch": f"{wall:%m%d %H:%M:%S.%f}",
             "ts_slurm": f"{wall:%Y-%m-%dT%H:%M:%S}",
+            "ts_sel": f"{wall:%m/%d/%Y} | {wall:%H:%M:%S}",
         }
 
 

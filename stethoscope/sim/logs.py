@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from stethoscope.sim.run import CHECKPOINT_S, DONE_BEFORE
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -16,10 +18,6 @@ EVERY_S = 10.0
 """How often rank 0 prints how far the job is."""
 PAST_S = 1200.0
 """So long the job has been printing when the scenario begins."""
-CHECKPOINT_S = 300.0
-"""How often it saves a checkpoint, which is written beside the steps."""
-_DONE_BEFORE = 41_200
-"""Iterations that it had done by then."""
 _TO_DO = 500_000
 _LONGEST = 8 * 1024 * 1024
 _FIRST_NUMBER = 4_194_304
@@ -80,7 +78,7 @@ class SharedLogs:
         """Print one line as Megatron-LM does: the mean of the iterations since the last one."""
         before_s, before = self._printed[job]
         self._printed[job] = at_s, steps
-        done, batch = _DONE_BEFORE + steps, max(1, round(run.job.samples_per_step))
+        done, batch = DONE_BEFORE + steps, max(1, round(run.job.samples_per_step))
         # The same at every run, and like no other step.
         noise = (done * 2_654_435_761 % 1000) / 1000 - 0.5
         # The clock of the job runs through the steps that it counts, not to the moment at which it is looked at.
@@ -100,7 +98,7 @@ class SharedLogs:
         state = run.state(self._twin.t_s)
         if state.step_time_s is None or state.state != "RUNNING":
             return
-        done = _DONE_BEFORE + state.steps
+        done = DONE_BEFORE + state.steps
         longest_ms = 4000 + done % 400
         for line in (
             f"saving checkpoint at iteration {done:7d} to /shared/train/{job} in torch_dist format",

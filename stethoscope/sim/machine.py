@@ -32,6 +32,8 @@ IDLE = 69 / 700
 MOVING = 0.50
 """Shares of busy power: while bytes move, while waiting in NCCL."""
 SPINNING = 0.25
+LINE_SHARE = 0.94
+"""What of an Ethernet link's rate carries data."""
 TAU_S = 75.0
 """Time constant of a GPU's temperature."""
 HEAT_K = 0.041 * 700
@@ -64,6 +66,8 @@ class Machine:
     """Traffic of each GPU as a share of a healthy step's."""
     context: npt.NDArray[np.bool_]
     """A process holds the GPU."""
+    on_sockets: Floats
+    """Share of the management network (0..1) that the ranks of each node fill with what belongs on the fabric."""
     connecting: npt.NDArray[np.bool_]
     """The rank waits for others to connect, and has not loaded its model."""
     working: npt.NDArray[np.bool_]
@@ -97,6 +101,7 @@ def machine(layout: Layout, effects: Effects, runs: Iterable[JobRun], character_
         copy_util=np.zeros(shape),
         pace=np.zeros(shape),
         context=np.zeros(shape, dtype=np.bool_),
+        on_sockets=np.zeros(shape[0]),
         connecting=np.zeros(shape, dtype=np.bool_),
         working=np.zeros(shape, dtype=np.bool_),
         waiting=np.zeros(shape),
@@ -116,6 +121,7 @@ def machine(layout: Layout, effects: Effects, runs: Iterable[JobRun], character_
         else:
             _standing(now, run, effects, board)
     now.heat_to_c = INLET_C + 14 + HEAT_K / board.power_w * now.power_w + character_c
+    now.heat_to_c += effects.inlet_rise_c[:, None] + effects.warmer_c
     # A board with a bad way for its heat is that hot only while it works.
     hot = ~np.isnan(effects.heat_to_c)
     strain = np.where(now.working, 1.0, np.minimum(now.power_w / (0.5 * board.power_w), 1.0))
@@ -131,8 +137,9 @@ def machine(layout: Layout, effects: Effects, runs: Iterable[JobRun], character_
     slow = np.minimum(effects.clock_mhz, effects.lock_mhz) < board.busy_mhz
     now.reasons = idle | np.where(capped & (own == 0) & ~slow, SW_POWER_CAP, 0) | own
     now.rates = _rates(now, layout, effects)
+    now.rates.update(_socket_rates(now, effects, layout))
     now.rates.update(_throttle_rates(now, effects, thirst))
-    now.rates.update(_disk_rates(now, layout))
+    now.rates.update(_disk_rates(now, effects, layout))
     return now
 
 
@@ -140,7 +147,13 @@ def _running(now: Machine, run: JobRun, step: Step, effects: Effects, board: Boa
     job, rows, step_s = run.job, run.rows, step.step_s
     lock, duty = effects.lock_mhz[rows], effects.duty[rows]
     held = np.minimum(np.minimum(effects.clock_mhz[rows], lock), board.busy_mhz)
-    waiting = step.wait_s / step_s
+    moving_s = step.collective_s
+    if job.id in effects.over_ethernet:
+        # Sockets are fed by the host: the GPUs wait for nearly all of the collective.
+        moving_s *= 0.1
+        now.on_sockets[rows] = LINE_SHARE
+    idle_s = step.wait_s + step.collective_s - moving_s
+    waiting = idle_s / step_s
     quiet_s = (job.shares.data + job.shares.other) * job.step_time_s
     # A healthy step leaves the GPU without a kernel for about 6 % of the time; waiting hides it, stalls add to it.
     usual = (quiet_s / step_s / max(job.shares.data + job.shares.other, 1e-9)) ** 3
@@ -151,8 +164,8 @@ def _running(now: Machine, run: JobRun, step: Step, effects: Effects, board: Boa
     limit_w = np.minimum(effects.power_limit_w[rows], board.power_w)
     spread = (
         np.minimum(busy_w, limit_w) * step.compute_s
-        + np.minimum(BUSY * MOVING * board.power_w, limit_w) * step.collective_s
-        + BUSY * SPINNING * board.power_w * step.wait_s
+        + np.minimum(BUSY * MOVING * board.power_w, limit_w) * moving_s
+        + BUSY * SPINNING * board.power_w * idle_s
         + CONTEXT * board.power_w * (step.data_s + step.other_s)
     )
     now.power_w[rows] = spread / step_s
@@ -172,8 +185,8 @@ def _running(now: Machine, run: JobRun, step: Step, effects: Effects, board: Boa
 def _standing(now: Machine, run: JobRun, effects: Effects, board: Board) -> None:
     """Fill in a job that hangs or is ending: waiting ranks spin, those that never entered do nothing."""
     rows = run.rows
-    absent = (effects.stuck[rows] | (not run.is_connected)) & run.alive
-    now.connecting[rows] = run.alive & (not run.is_connected)
+    absent = (effects.stuck[rows] | (not run.is_connected) | run.is_paused) & run.alive
+    now.connecting[rows] = run.alive & ((not run.is_connected) | run.is_fresh)
     spinning = run.alive & ~absent
     busy_w = BUSY * board.power_w
     now.util[rows] = np.where(spinning, 99.0, 0.0)
@@ -188,9 +201,9 @@ def _standing(now: Machine, run: JobRun, effects: Effects, board: Board) -> None
 
 def _rates(now: Machine, layout: Layout, effects: Effects) -> dict[str, Floats]:
     """Return how fast each counter runs; a port carries what its node's job moves."""
-    node_pace = now.pace.max(axis=1, initial=0.0)
+    node_pace = np.where(now.on_sockets > 0, 0.0, now.pace.max(axis=1, initial=0.0))
     moving = np.broadcast_to(node_pace[:, None], layout.port_shape)
-    words = PORT_SHARE * layout.fleet.ib_rate_gbps * 1e9 / 32 * moving
+    words = PORT_SHARE * layout.fleet.ib_rate_gbps * 1e9 / 32 * moving * effects.rail_share
     kib = NVLINK_SHARE * layout.board.nvlink_gbps * 1e9 / 1024 * now.pace
     rates = {
         "ib_port_xmit_data": words,
@@ -203,6 +216,19 @@ def _rates(now: Machine, layout: Layout, effects: Effects) -> dict[str, Floats]:
         if plus.shape == layout.port_shape and metric.startswith("ib_"):
             rates[metric] = rates.get(metric, np.zeros(layout.port_shape)) + plus
     return rates
+
+
+def _socket_rates(now: Machine, effects: Effects, layout: Layout) -> dict[str, Floats]:
+    """Return how fast the management network's counters of each node grow where training traffic is on it."""
+    gbps = np.zeros(layout.node_shape)
+    for job, rate in effects.over_ethernet.items():
+        gbps[list(layout.jobs[job].nodes) if job in layout.jobs else []] = rate
+    # Every node loses some, none as much as another.
+    lossy = 20 + 180 * (np.arange(len(gbps)) * 0.618 % 1)
+    return {
+        "management_bytes": now.on_sockets * gbps * 1e9 / 8,
+        "management_retrans": np.where(now.on_sockets > 0, lossy, 0.0),
+    }
 
 
 def _throttle_rates(now: Machine, effects: Effects, thirst: Floats) -> dict[str, Floats]:
@@ -222,18 +248,19 @@ def held_share(thirst: Floats) -> Floats:
     return np.where(thirst < THIRSTY, 0.95 - 0.5 * thirst / THIRSTY, 0.0)
 
 
-def _disk_rates(now: Machine, layout: Layout) -> dict[str, Floats]:
+def _disk_rates(now: Machine, effects: Effects, layout: Layout) -> dict[str, Floats]:
     """Return how fast the counters of disks grow: logs on the first, training data from the others."""
     loading = now.loading[:, None]
     first = (np.arange(layout.disk_shape[1]) == 0)[None, :]
     reads = np.where(first, 0.4 + 1.5 * loading, 0.2 + 850 * loading)
-    writes = np.where(first, 12 + 6 * loading, 0.3 + 60 * loading)
+    writes = np.where(first, 12 + 6 * loading, 0.3 + 60 * loading) + effects.writes_per_s
+    busy = np.where(first, 4 + 2 * loading, 0.1 + 120 * loading) + 1000 * effects.disk_busy
     return {
         "disk_reads": reads,
         "disk_writes": writes,
-        "disk_read_time": reads * AWAIT_MS[0],
-        "disk_write_time": writes * AWAIT_MS[1],
-        "disk_io_time": np.where(first, 4 + 2 * loading, 0.1 + 120 * loading),
+        "disk_read_time": reads * (AWAIT_MS[0] + effects.read_ms),
+        "disk_write_time": writes * (AWAIT_MS[1] + effects.write_ms),
+        "disk_io_time": np.minimum(busy, 1000.0),
         "loading_time": 1000 * now.loading,
     }
 

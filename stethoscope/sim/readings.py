@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _CLOCK_STEP_MHZ = 15
 _CONTEXT_MIB = 620.0
 """Memory of a process that has a CUDA context and nothing else."""
+_SHARES = ("cpu_util", "cpu_iowait", "cpu_softirq", "cpu_softirq_max", "psi_cpu_some", "psi_io_some", "psi_io_full",
+           "psi_memory_full")  # fmt: skip
+"""Shares of time in percent: two causes together are never more than all of it."""
 _LOST_CODE = 15
 """NVML's code for a GPU that is lost."""
 
@@ -148,10 +151,14 @@ class Readings:
         self.port = self._finish("ib_port", values, PORT)
         for metric in PORT_COUNTERS:
             # The adapter counts congestion notes on Ethernet only; these ports are InfiniBand unless a scenario counts.
-            if metric.startswith("roce_") and metric not in twin.machine.rates:
+            if metric.startswith("roce_") and not twin.layout.on_ethernet and metric not in twin.machine.rates:
                 self.port[metric] = [[REASON_WORDS[Reason.UNSUPPORTED]] * shape[1] for _ in range(shape[0])]
             else:
                 self.port[metric] = twin.total(metric, self.t_s).tolist()
+        for place in np.argwhere(twin.effects.port_missing):
+            word = REASON_WORDS[Reason(int(twin.effects.port_missing[tuple(place)]))]
+            for cells in self.port.values():
+                _put(cells, place, word)
 
     def _read_nodes(self) -> None:
         twin, now, effects = self._twin, self._twin.machine, self._twin.effects
@@ -163,14 +170,14 @@ class Readings:
         values: dict[str, Floats] = {
             "cpu_util": machine.cpu_util(now),
             "cpu_iowait": 0.02 + 0.28 * busy,
-            "cpu_softirq": 0.05 + 0.35 * busy,
-            "cpu_softirq_max": 0.8 + 3.4 * busy,
+            "cpu_softirq": 0.05 + 0.35 * busy + 9.0 * now.on_sockets,
+            "cpu_softirq_max": 0.8 + 3.4 * busy + 52.0 * now.on_sockets,
             "cpu_steal": np.zeros(shape),
             "load1": twin.load1(self.t_s),
             "psi_cpu_some": 0.05 + 0.45 * busy,
             "psi_io_some": 0.05 + 0.45 * busy,
             "psi_io_full": 0.02 + 0.28 * busy,
-            "mem_available": board.MEMORY_MIB * np.where(held, 0.62, 0.965),
+            "mem_available": board.MEMORY_MIB * np.where(held, 0.62, 0.965) * effects.memory_left,
             "mem_dirty_writeback": 6 + 700 * busy,
             "nvml_latency": np.where(held, 200.0, 28.0),
         }
@@ -192,6 +199,8 @@ class Readings:
         for metric in values.keys() - exact.keys():
             noise = self._noise(metric, shape)
             values[metric] = np.maximum(values[metric] * (1 + wide.get(metric, 0.06) * noise), 0.0)
+        for metric in _SHARES:
+            values[metric] = np.minimum(values[metric], 100.0)
         self.node = self._finish("node", values, NODE)
         hung = (effects.gpu_missing == Reason.HUNG).all(axis=1)
         for node in np.flatnonzero(hung):

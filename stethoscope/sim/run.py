@@ -7,18 +7,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stethoscope.sim.job_effects import JobEffect
 from stethoscope.sim.step import Step, step
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from stethoscope.sim.effects import Effects
+    from stethoscope.sim.job_effects import JobEnd
     from stethoscope.sim.layout import Layout
     from stethoscope.sim.noise import Noise
     from stethoscope.specs.scenario import Job
 
 WATCHDOG_S = 600.0
 """PyTorch's time-out of a collective."""
+START_S = 12.0
+"""From its start on a job takes so long to its first step: programs, communicators, the checkpoint."""
+CHECKPOINT_S = 300.0
+"""How often it saves a checkpoint, which is written beside the steps."""
+DONE_BEFORE = 41_200
+"""Steps that every job had done when the scenario begins."""
+_NO_EFFECT = JobEffect()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +36,7 @@ class JobState:
 
     id: str
     state: str
-    """RUNNING or FAILED, Slurm's words; a hung job is RUNNING."""
+    """RUNNING, FAILED, COMPLETED, PREEMPTED ..., Slurm's words; a hung job is RUNNING."""
     step_time_s: float | None
     """None while no step ends."""
     throughput: float
@@ -53,20 +62,38 @@ class JobRun:
         """Nodes (by position) with a port through which nothing goes; all ranks wait for it."""
         self.is_connected = True
         """False while its ranks wait in vain for each other to connect."""
+        self.began_s: float | None = None
+        """When this run of it began (scenario seconds), None for long ago."""
+        self.end: JobEnd | None = None
+        """How it ended where it did not fail by itself."""
+        self.is_paused = False
+        """Its ranks start, or write a checkpoint, and none is in a collective."""
+        self.effect: JobEffect = _NO_EFFECT
+        self.waits_at_barrier = False
+        """What the others wait in is a collective of one element."""
         self.step: Step | None = None
         self._steps = 0.0
         self._since = 0.0
+        self._first_step = 0.0
         spread = noise.uniform(f"job {job.id} end", (layout.gpu_shape[0],))[self.rows]
         # Half-second steps keep the number of moments at which something dies small.
         self._delay_s = np.round((0.5 + 4.5 * spread) * 2) / 2
         self.alive: npt.NDArray[np.bool_] = np.ones((len(job.nodes), layout.gpu_shape[1]), dtype=np.bool_)
+        self.absent: npt.NDArray[np.bool_] = ~self.alive
+        """Ranks that do not take part in the collective in which the others wait."""
 
     def enter(self, at_s: float, effects: Effects) -> None:
         """Work out the job's state from `at_s` on."""
         if self.step is not None:
             self._steps += (at_s - self._since) / self.step.step_s
         self._since = at_s
-        stopped = effects.stuck[self.rows] | effects.dead[self.rows]
+        began_s = effects.restarts.get(self.job.id)
+        if began_s is not None and (self.began_s is None or began_s > self.began_s):
+            self._begin(began_s)
+        self.effect = effects.jobs.get(self.job.id, _NO_EFFECT)
+        is_starting = self.began_s is not None and at_s < self.began_s + START_S
+        self.is_paused = is_starting or self.effect.is_saving
+        stopped = (effects.stuck[self.rows] & (not is_starting)) | effects.dead[self.rows]
         if self.ended_at is None:
             self.is_connected = self.job.id not in effects.unconnected
             # Over sockets nobody misses a port of the fabric.
@@ -74,7 +101,8 @@ class JobRun:
             self.severed = frozenset(int(node) for node in self.rows[cut])
             self._judge(at_s, effects, stopped)
         self.alive = ~(effects.dead[self.rows] | self._ended(at_s)[:, None])
-        if self.hung_since is not None or self.ended_at is not None or not self.is_connected:
+        halted = self.hung_since is not None or self.ended_at is not None
+        if halted or self.is_paused or not self.is_connected:
             self.step = None
             return
         fabric = 1.0 if self.job.id in effects.over_ethernet else float(effects.bandwidth[self.rows].min(initial=1.0))
@@ -89,15 +117,34 @@ class JobRun:
             bandwidth=bandwidth,
         )
 
+    def _begin(self, at_s: float) -> None:
+        """Start anew from the last checkpoint."""
+        self.began_s, self.hung_since, self.ended_at, self.end = at_s, None, None, None
+        self.by_watchdog, self.culprits = False, frozenset()
+        saved = max(1.0, CHECKPOINT_S / self.job.step_time_s)
+        self._steps = self._first_step = float(int(self._steps / saved) * saved)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Tell whether this run of the job has not come to its first step yet."""
+        return self.began_s is not None and self.step is None and self._steps <= self._first_step
+
     def _judge(self, at_s: float, effects: Effects, stopped: npt.NDArray[np.bool_]) -> None:
-        if not stopped.any() and not self.severed:
+        self.absent = stopped
+        spots = [(int(self.rows[row]), int(gpu)) for row, gpu in np.argwhere(stopped)] if stopped.any() else ()
+        self.waits_at_barrier = any(effects.doing.get(spot) in ("save", "prepare") for spot in spots)
+        if self.effect.end is not None:
+            self.ended_at, self.end, self.culprits = at_s, self.effect.end, frozenset()
+            return
+        if not stopped.any() and not self.severed and self.effect.mismatch is None:
             self.hung_since = None
             self.culprits = frozenset()
         elif self.hung_since is None:
             self.hung_since = at_s
         if stopped.any():
             self.culprits = frozenset(int(node) for node in self.rows[stopped.any(axis=1)])
-        self.by_watchdog = self.hung_since is not None and at_s >= self.hung_since + WATCHDOG_S
+        late = self.hung_since is not None and at_s >= self.hung_since + WATCHDOG_S
+        self.by_watchdog = late and not self.effect.is_patient
         if self.job.id in effects.ended or self.by_watchdog:
             self.ended_at = at_s
 
@@ -108,7 +155,8 @@ class JobRun:
 
     def delay_s(self) -> npt.NDArray[np.float64]:
         """Return how long after the end of the job each node's ranks die; those that stopped first die at once."""
-        delay_s = np.minimum(self._delay_s, 1.0) if self.by_watchdog else self._delay_s.copy()
+        most_s = 1.0 if self.by_watchdog else 5.0 if self.end is None else 2.0
+        delay_s = np.minimum(self._delay_s, most_s)
         delay_s[np.isin(self.rows, list(self.culprits))] = 0.0
         return delay_s
 
@@ -116,12 +164,16 @@ class JobRun:
         """Return the number of steps done at `at_s`."""
         return int(self._steps + ((at_s - self._since) / self.step.step_s if self.step is not None else 0.0))
 
+    def sequence_at(self, at_s: float) -> int:
+        """Return the number of the collective in which its ranks are."""
+        return self.steps_at(at_s) - int(self._first_step) + (self.began_s is not None)
+
     def state(self, at_s: float) -> JobState:
         """Return what the job shows at `at_s`."""
         step_s = None if self.step is None else self.step.step_s
         return JobState(
             id=self.job.id,
-            state="RUNNING" if self.ended_at is None else "FAILED",
+            state="RUNNING" if self.ended_at is None else "FAILED" if self.end is None else self.end.state,
             step_time_s=step_s,
             throughput=0.0 if step_s is None else self.job.samples_per_step / step_s,
             steps=self.steps_at(at_s),

@@ -25,7 +25,7 @@ from stethoscope.sim.kinds.registry import KINDS
 from stethoscope.sim.layout import Layout
 from stethoscope.sim.noise import Floats, Noise
 from stethoscope.sim.overrides import Override
-from stethoscope.sim.run import WATCHDOG_S, JobRun, JobState
+from stethoscope.sim.run import START_S, WATCHDOG_S, JobRun, JobState
 from stethoscope.sim.told import Told
 from stethoscope.specs.place import Place
 from stethoscope.specs.scenario import Fault, LogLine, ProbeOutput, Scenario, SetValue
@@ -57,6 +57,7 @@ class Twin:
         self.runs = {job.id: JobRun(job, self.layout, self.noise) for job in scenario.jobs}
         self._faults: list[Kind] = [KINDS[event.kind](event) for event in scenario.events if isinstance(event, Fault)]
         self.layout.on_ethernet = any(kind.on_ethernet for kind in self._faults)
+        self.layout.management_gbps = next((rate for kind in self._faults if (rate := kind.management_gbps)), 10.0)
         self.overrides = [Override(event, self.layout) for event in scenario.events if isinstance(event, SetValue)]
         self.told = Told(self)
         self.builds = Builds(self)
@@ -125,11 +126,14 @@ class Twin:
             first_s, last_s = kind.ramp()
             ramp = np.arange(first_s, last_s, 1.0) if last_s > first_s else ()
             moments = [0.0, *kind.changes(), *ramp, *((last_s,) if last_s > first_s else ())]
-            self._note(end_s, *(fault.at_s + float(age) for age in moments if fault.at_s + age < end_s))
+            moments.append(-kind.lead_s())
+            self._note(end_s, *(fault.at_s + float(age) for age in moments if 0 <= fault.at_s + age < end_s))
             for count in kind.counts(self.layout):
                 if fault.at_s + count.at < end_s:
                     self._say(fault.at_s + count.at, self._counted(count))
             for line in kind.written():
+                if isinstance(line.at, str) and not kind.given(line.at):
+                    continue
                 age_s = kind.number(line.at) if isinstance(line.at, str) else line.at
                 if fault.at_s + age_s < end_s:
                     self._say(fault.at_s + age_s, self._fault_line(kind, line, fault.at_s + age_s))
@@ -176,12 +180,15 @@ class Twin:
             fault = kind.fault
             # A moment is a sum of numbers like 300 and 0.2; its age must not fall short of the 0.2 that it stands for.
             age_s = at_s - fault.at_s + 1e-9
-            if age_s >= 0 and (fault.until_s is None or at_s < fault.until_s):
+            if age_s >= -kind.lead_s() and (fault.until_s is None or at_s < fault.until_s):
                 kind.apply(effects, age_s)
         self.effects = effects
         for run in self.runs.values():
-            was_hung, was_ended = run.hung_since, run.ended_at
+            was_hung, was_ended, began_s = run.hung_since, run.ended_at, run.began_s
             run.enter(at_s, effects)
+            if run.began_s is not None and run.began_s != began_s:
+                self._note(run.began_s + START_S)
+                was_ended = None
             if run.hung_since is not None and was_hung is None:
                 self._note(run.hung_since + WATCHDOG_S)
             if run.ended_at is not None and was_ended is None:
@@ -338,12 +345,16 @@ class Twin:
 
     def probe_text(self, node: int, probe: str) -> str | None:
         """Return what an on-demand probe prints on a node (by position), or None when the scenario does not say."""
-        name = self.layout.nodes[node]
+        return self.printed_at(self.layout.nodes[node], probe)
+
+    def printed_at(self, place: str, probe: str) -> str | None:
+        """Return what a tool prints about a place by its name: a node, `leaf/X`, `job/X`, `storage/X`; None when nobody
+        says it."""
         for event in reversed(self._probes):
             active = event.at_s <= self.t_s and (event.until_s is None or self.t_s < event.until_s)
-            if active and event.where.text == name and event.probe == probe:
+            if active and event.where.text == place and event.probe == probe:
                 return event.text
-        return self.effects.probes.get((name, probe))
+        return self.effects.probes.get((place, probe))
 
     def shown(self) -> dict[tuple[str, str], float | str | None]:
         """Return (place, metric) -> value of what no column carries and a fault or the scenario gives."""

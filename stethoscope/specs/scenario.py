@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 
 SCHEMA = "stethoscope.scenario/1"
 
-Value = float | str | bool | None
+Value = float | str | bool | tuple[float, ...] | None
 _Positive = Annotated[float, msgspec.Meta(gt=0)]
 _Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 _Time = float | str
+_MOST_WORDS = 24
+"""So many words are listed where one is not known and none is near."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,8 @@ class Param:
 
     default: Value
     unit: str = ""
-    """`s` takes durations such as `2m`; `bool` and `text` say themselves; anything else is a number."""
+    """`s` takes durations such as `2m`; `bool`, `text` and `list` (of numbers) say themselves; anything else is a
+    number."""
     words: tuple[str, ...] = ()
     meaning: str = ""
 
@@ -111,7 +114,7 @@ class _EventForm(Spec, frozen=True):
     until: _Time | None = None
     fault: str | None = None
     where: str | None = None
-    params: dict[str, float | str | bool | None] = msgspec.field(default_factory=dict)
+    params: dict[str, float | str | bool | tuple[float, ...] | None] = msgspec.field(default_factory=dict)
     set: _SetForm | None = None
     kernel_log: _LineForm | None = None
     job_log: _LineForm | None = None
@@ -339,6 +342,13 @@ class _Events:
             return None
         if param.unit == "s" and isinstance(value, int | float | str) and not isinstance(value, bool):
             return self.seconds(value, *path)
+        if param.unit == "list":
+            if not isinstance(value, tuple):
+                raise self._loaded.error("expected a list of numbers, such as [3, 17]", *path)
+            return value
+        if param.unit == "text" and not param.words and isinstance(value, int | float) and not isinstance(value, bool):
+            # What YAML takes for a number: a version, a job's id.
+            return f"{value:g}" if value == int(value) else str(value)
         if param.unit in ("bool", "text"):
             if not isinstance(value, bool if param.unit == "bool" else str):
                 raise self._loaded.error(f"expected {'true or false' if param.unit == 'bool' else 'text'}", *path)
@@ -357,7 +367,11 @@ class _Events:
 
 
 def _known_words(word: str, known: Collection[str]) -> str:
-    return f"{did_you_mean(word, known)}; known: {', '.join(sorted(known))}".replace("?;", "?")
+    near = did_you_mean(word, known)
+    if near and len(known) > _MOST_WORDS:
+        return near
+    more = f" and {len(known) - _MOST_WORDS} more" if len(known) > _MOST_WORDS else ""
+    return f"{near}; known: {', '.join(sorted(known)[:_MOST_WORDS])}{more}".replace("?;", "?")
 
 
 def _seconds_of(param: Param, value: Value) -> Value:

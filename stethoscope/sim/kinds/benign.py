@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from stethoscope.sim.kinds.kind import Kind
+from stethoscope.sim.job_effects import JobEnd
+from stethoscope.sim.kinds.kind import Kind, Line, progress
 from stethoscope.specs.scenario import Param
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from stethoscope.sim.effects import Effects
 
@@ -96,4 +97,90 @@ class MaintenanceDrain(Kind):
                 effects.shown[(effects.layout.nodes[node], "node_bmc_reachable")] = 1.0
 
 
-KINDS = (HistoricCounters, IdleNode, MaintenanceDrain)
+class CheckpointPeriodic(Kind):
+    """All ranks of the job pause together and write a checkpoint, again and again, as it was set up."""
+
+    name = "checkpoint_periodic"
+    title = "The job saves its checkpoints"
+    root_cause = "healthy"
+    scope = "none"
+    severity = "none"
+    targets = frozenset({"job"})
+    params: ClassVar[Mapping[str, Param]] = {
+        "every": Param("4m", "s"),
+        "write_s": Param(25.0, "s"),
+    }
+    _MOST = 500
+
+    def _ends(self) -> Iterable[float]:
+        return (number * max(self.number("every"), 1.0) for number in range(1, self._MOST))
+
+    def written(self) -> Iterable[Line]:
+        """Return what rank 0 says of each, once it is written."""
+        took_s = max(self.number("write_s") - 0.2, 0.0)
+        text = f"[rank0]: saving checkpoint to /shared/ckpt/step_{{step}} ... done in {took_s:.1f} s"
+        return (Line("job", end_s, "rank0", text) for end_s in self._ends())
+
+    def changes(self) -> Iterable[float]:
+        """Return when each begins and ends."""
+        for end_s in self._ends():
+            yield from (max(end_s - self.number("write_s"), 0.0), end_s)
+
+    def apply(self, effects: Effects, age_s: float) -> None:
+        """Pause the job while it writes."""
+        every_s = max(self.number("every"), 1.0)
+        if age_s % every_s < every_s - self.number("write_s"):
+            return
+        job = effects.layout.jobs[self.fault.where.name]
+        effects.job(job.id).is_saving = True
+        effects.nfs_writes[list(job.nodes)] += 900.0
+
+
+class AmbientShift(Kind):
+    """The air is warmer, for all alike: all clocks give way a little."""
+
+    name = "ambient_shift"
+    title = "The room becomes warmer"
+    root_cause = "healthy"
+    scope = "none"
+    severity = "none"
+    targets = frozenset({"fleet", "rack"})
+    params: ClassVar[Mapping[str, Param]] = {
+        "delta_c": Param(4.0, "C"),
+        "compute_factor": Param(1.015, "ratio"),
+        "ramp": Param("10m", "s"),
+    }
+
+    def ramp(self) -> tuple[float, float]:
+        """Return the whole ramp."""
+        return (0.0, self.number("ramp"))
+
+    def apply(self, effects: Effects, age_s: float) -> None:
+        """Warm the air, and slow every GPU in it by the same little."""
+        reached = progress(age_s, *self.ramp())
+        nodes = effects.layout.nodes_at(self.fault.where)
+        slower = 1 + (self.number("compute_factor") - 1) * reached
+        effects.compute[nodes] *= slower
+        effects.busy_clock[nodes] /= slower
+        effects.inlet_rise_c[nodes] += self.number("delta_c") * reached
+
+
+class JobFinished(Kind):
+    """The job has done its work and ends."""
+
+    name = "job_finished"
+    title = "The job is done"
+    root_cause = "healthy"
+    scope = "none"
+    severity = "none"
+    targets = frozenset({"job"})
+    params: ClassVar[Mapping[str, Param]] = {"exit_code": Param(0.0, "code")}
+    lines = (Line("job", 0.0, "rank0", "[rank0]: training finished, final checkpoint saved"),)
+
+    def apply(self, effects: Effects, age_s: float) -> None:
+        """End the job."""
+        code = int(self.number("exit_code"))
+        effects.job(self.fault.where.name).end = JobEnd("FAILED" if code else "COMPLETED", f"{code}:0")
+
+
+KINDS = (HistoricCounters, IdleNode, MaintenanceDrain, CheckpointPeriodic, AmbientShift, JobFinished)

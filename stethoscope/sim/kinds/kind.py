@@ -20,7 +20,7 @@ class Line:
     """A line that a fault writes: `{placeholders}` and parameter names are filled in."""
 
     sink: str
-    """kernel, job or slurm."""
+    """kernel, syslog, job, slurm, sel (log of the management controller) or fm (log of the fabric manager)."""
     at: float | str
     """Seconds after the start of the fault, or the name of the parameter that says so."""
     who: str
@@ -58,6 +58,8 @@ class Kind(ABC):
     lines: ClassVar[tuple[Line, ...]] = ()
     on_ethernet: bool = False
     """It can happen only where the fabric is Ethernet; then all ports of the fleet are."""
+    management_gbps: float | None = None
+    """Rate of the management network, where the fault knows it."""
 
     def __init__(self, fault: Fault) -> None:
         """Take the fault with its parameters filled in."""
@@ -85,10 +87,18 @@ class Kind(ABC):
         """Return the ages between which the effect moves from second to second."""
         return (0.0, 0.0)
 
+    def lead_s(self) -> float:
+        """Return how long before its start the fault begins to show; its age is below 0 then."""
+        return 0.0
+
+    def local_rank(self) -> int | None:
+        """Return on which GPU of the node the rank is that is hit first and writes what `self` writes, None for all."""
+        return None
+
     def number(self, name: str) -> float:
         """Return a parameter that is a number."""
         value = self.fault.params[name]
-        if isinstance(value, str) or value is None:
+        if isinstance(value, str | tuple) or value is None:
             raise TypeError(f"{self.name}: {name} is not a number")
         return float(value)
 
