@@ -153,7 +153,7 @@ class LogBook:
         self.learn()
         if self._fleet_scanner is None:
             self._fleet_scanner = Scanner(self.signatures, now=self._clock.wall())
-        _feed_kernel(self._fleet_scanner, events)
+        feed_kernel(self._fleet_scanner, events)
         log = self._fleet_scanner.finish()
         found = judge_kernel(log, self.signatures, self.codes)
         quiet = LogVerdict("healthy", 0.9, Severity.INFO, "The kernel logs tell of nothing wrong")
@@ -306,7 +306,7 @@ class LogBook:
                 continue
             if log.kernel_lines:
                 lines, log.kernel_lines = log.kernel_lines, []
-                await asyncio.to_thread(_feed_kernel, scanner, lines)
+                await asyncio.to_thread(feed_kernel, scanner, lines)
                 file.is_new = True
             log.node = file.node
             if file.is_new:
@@ -329,7 +329,7 @@ class LogBook:
         return known
 
 
-def _feed_kernel(scanner: Scanner, events: Sequence[LogEvent]) -> None:
+def feed_kernel(scanner: Scanner, events: Sequence[LogEvent]) -> None:
     """Give kernel lines to a scanner as lines of the journal, with the time of the console's clock: that of the node is
     not to be trusted."""
     for event in events:

@@ -65,13 +65,14 @@ def open_fleet_file(path: Path, commands: Commands | None = None) -> Session:
     return open_session(ssh_source(asked, clock), clock, kept=False)
 
 
-def session_maker(*directories: Path) -> Callable[[Source, Clock], Session]:
-    """Return what makes sessions with the same catalogue and rules, read once; DataError when a data file is broken."""
+def session_maker(*directories: Path, remember: bool = True) -> Callable[[Source, Clock], Session]:
+    """Return what makes sessions with the same catalogue and rules, read once; DataError when a data file is broken.
+    With `remember` they keep a history, for screens."""
     catalogue = load_catalogue(*directories)
     rules = load_rules(catalogue, load_root_causes(*directories), *directories)
 
     def make(source: Source, clock: Clock) -> Session:
         night = NightKeeper(read_only="a recording is only looked at: say it in a console on the fleet")
-        return Session(source, catalogue, clock, Engine(rules, catalogue), remember=True, night=night)
+        return Session(source, catalogue, clock, Engine(rules, catalogue), remember=remember, night=night)
 
     return make

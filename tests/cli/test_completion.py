@@ -49,7 +49,7 @@ def complete(words: str) -> list[str]:
 
 
 def test_what_is_completed() -> None:
-    assert complete("dr") == ["drift"]
+    assert complete("dr") == ["drift", "drill"]
     assert complete("watch --metr") == ["--metric"]
     assert "gpu_temp" in complete("demo --metric gpu_te")
 
