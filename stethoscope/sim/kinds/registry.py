@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING
 
 from stethoscope.sim.kinds import (
     benign,
+    cooling,
+    data,
+    disk,
     fabric,
     gpu,
     gpu_lost,
     gpu_memory,
     gpu_pcie,
+    host,
     network,
     node,
     nvlink,
+    scheduler,
+    software,
     switch,
 )
 
@@ -31,6 +37,12 @@ _MODULES = (
     switch,
     network,
     node,
+    cooling,
+    host,
+    disk,
+    data,
+    software,
+    scheduler,
     benign,
 )
 KINDS: dict[str, type[Kind]] = {kind.name: kind for module in _MODULES for kind in module.KINDS}
