@@ -85,9 +85,12 @@ SLOW_COUNTERS: dict[str, str] = {
     "disk_write_time": "disk",
     "disk_io_time": "disk",
     "loading_time": "node",
+    "management_bytes": "node",
+    "management_retrans": "node",
 }
 """What no fast frame carries and rarely read values show: counter -> what has one. Throttle times in microseconds, disk
-times in milliseconds, and the milliseconds that a node's data loaders have worked at their healthy pace."""
+times in milliseconds, the milliseconds that a node's data loaders have worked at their healthy pace, and what training
+traffic on the management network has sent and sent again there."""
 
 LIMITS: dict[str, int] = {**GPU_COUNTERS, **PORT_COUNTERS, **dict.fromkeys(SLOW_COUNTERS, 2**63 - 1)}
 

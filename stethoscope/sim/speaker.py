@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stethoscope.model import wire
 from stethoscope.sim import board
+from stethoscope.sim.files import net
 from stethoscope.sim.files.view import View
 from stethoscope.sim.parts import Group
 
@@ -40,6 +41,7 @@ class Speaker:
         self._full_at = 0.0
         self._sent: tuple[dict[str, Any], dict[str, list[Any]], dict[str, list[Any]], dict[str, str]] = ({}, {}, {}, {})
         self._identity = identity(twin, node)
+        self._ports = self._there()
 
     def hello(self) -> bytes:
         """Return the first line."""
@@ -61,11 +63,13 @@ class Speaker:
         past, self._sent = self._sent, now
         node, gpu, port, notes = now
         stamp = self._stamp(readings.t_s)
-        if full or not past[0] or readings.t_s - self._full_at >= FULL_S:
+        ports_before, self._ports = self._ports, self._there()
+        if full or not past[0] or self._ports != ports_before or readings.t_s - self._full_at >= FULL_S:
             self._full_at = readings.t_s
             identity = self._identity
+            ports = [identity.ports[number] for number in self._ports]
             return self._line(
-                wire.Full(**stamp, gpus=identity.gpus, ports=identity.ports, node=node, gpu=gpu, port=port, notes=notes)
+                wire.Full(**stamp, gpus=identity.gpus, ports=ports, node=node, gpu=gpu, port=port, notes=notes)
             )
         return self._line(
             wire.Delta(
@@ -120,7 +124,14 @@ class Speaker:
         node = {metric: column[row] for metric, column in readings.node.items()}
         gpu = {metric: column[row] for metric, column in readings.gpu.items()}
         port = {metric: column[row] for metric, column in readings.port.items()}
+        if len(self._ports) < self._twin.layout.port_shape[1]:
+            port = {metric: [values[number] for number in self._ports] for metric, values in port.items()}
         return node, gpu, port, {"nvml": "hung"} if node["nvml_latency"] == "hung" else {}
+
+    def _there(self) -> list[int]:
+        """Return the numbers of the adapters that the node lists; one that is gone from its bus is not among them."""
+        missing = self._twin.effects.port_missing[self._node].tolist()
+        return [number for number, reason in enumerate(missing) if not reason]
 
     def _stamp(self, t_s: float) -> dict[str, Any]:
         identity = self._identity
@@ -166,7 +177,10 @@ def identity(twin: Twin, node: int) -> Identity:
         ],
         ports=[
             wire.PortIdentity(
-                device=f"mlx5_{index}", layer="InfiniBand", pci=board.port_pci(index), netdev=f"ib{index}"
+                device=f"mlx5_{index}",
+                layer="Ethernet" if layout.on_ethernet else "InfiniBand",
+                pci=board.port_pci(index),
+                netdev=net.name_of(index, on_ethernet=layout.on_ethernet),
             )
             for index in range(layout.port_shape[1])
         ],

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from stethoscope.model.metric import Reason
+from stethoscope.sim.files import net
 from stethoscope.sim.told import Spot
 
 if TYPE_CHECKING:
@@ -61,6 +62,19 @@ class View:
         """Tell whether the GPUs register with a fabric manager."""
         board = self.twin.layout.board
         return board.links > 0 and self.gpus == 8 and board.pcie_gen >= 5
+
+    @property
+    def on_ethernet(self) -> bool:
+        """Tell whether the fabric is Ethernet, not InfiniBand."""
+        return self.twin.layout.on_ethernet
+
+    def netdev(self, port: int) -> str:
+        """Return the name of an adapter's interface."""
+        return net.name_of(port, on_ethernet=self.on_ethernet)
+
+    def lacks_port(self, port: int) -> bool:
+        """Tell whether an adapter is gone from its bus."""
+        return bool(self.twin.effects.port_missing[self.node, port])
 
     def is_lost(self, gpu: int) -> bool:
         """Tell whether a GPU no longer answers on its bus."""

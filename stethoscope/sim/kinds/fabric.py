@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from stethoscope.sim.layout import Layout
 
 DOWN, INIT = 1, 2
-"""States of a port; POLLING, LINK_UP physical ones."""
+"""States of a port; POLLING and LINK_UP are physical ones."""
 POLLING, LINK_UP = 2, 5
+UNLINKED_GBPS = 10.0
+"""What the driver gives as the rate of a port without a link: four lanes of the lowest speed."""
 PORT_ERROR = (
     "{node}:{pid}:{tid} [{gpu}] transport/net_ib.cc:101 NCCL WARN NET/IB : {hca}:1 Got async event : port error"
 )
@@ -43,6 +45,8 @@ def take_down(effects: Effects, node: int, port: int, state: int = DOWN, physica
     """Let nothing go through a port."""
     effects.fix("ib_port_state", state, node, port)
     effects.fix("ib_port_phys_state", physical, node, port)
+    if state == DOWN:
+        effects.fix("ib_port_rate", UNLINKED_GBPS, node, port)
     effects.bandwidth[node, port] *= 0.0
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from stethoscope.sim.effects import Effects
     from stethoscope.sim.layout import Layout
+    from stethoscope.specs.scenario import Fault
 
 _CLOSED = (
     "{peer_node}:{pid}:{tid} [{gpu}] misc/socket.cc:50 NCCL WARN socketProgress: "
@@ -114,6 +115,11 @@ class NcclWrongInterface(Kind):
         Line("job", 0.0, "all", "{node}:{pid}:{tid} [{gpu}] NCCL INFO NET/Socket : Using [0]eno1:{node_ip}<0>"),
         Line("job", 0.0, "all", "{node}:{pid}:{tid} [{gpu}] NCCL INFO Using network Socket"),
     )
+
+    def __init__(self, fault: Fault) -> None:
+        """Take the fault, and the rate of the network that it uses."""
+        super().__init__(fault)
+        self.management_gbps = self.number("mgmt_gbps")
 
     def apply(self, effects: Effects, age_s: float) -> None:
         """Send the job's traffic over the management network."""
