@@ -157,7 +157,7 @@ def _changed(view: View, device: Device) -> dict[str, str]:
     counts = aer(view, device)
     if any(counts):
         changed.update(_counters(base, *counts))
-    if device.gpu >= 0 and view.is_lost(device.gpu):
+    if (device.gpu >= 0 and view.is_lost(device.gpu)) or (device.port >= 0 and view.lacks_port(device.port)):
         # All bits of what a device that is gone answers are set.
         return {**changed, f"{base}/current_link_speed": "Unknown\n", f"{base}/current_link_width": "63\n"}
     if view.twin.told.knows("gpu_pcie_link_gen", "gpu_pcie_link_width", "pcie_link_speed", "pcie_link_width"):

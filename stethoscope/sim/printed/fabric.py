@@ -22,6 +22,9 @@ _COUNTERS = (
     ("ExcessiveBufferOverrunErrors", "ib_excessive_buffer_overrun_errors"), ("VL15Dropped", "ib_vl15_dropped"),
     ("PortXmitWait", "ib_port_xmit_wait"), ("QP1Dropped", ""),
 )  # fmt: skip
+_DARK_DBM = -40.0
+_SPEEDS = {800: "XDR", 400: "NDR", 200: "HDR", 100: "EDR", 56: "FDR", 40: "QDR", 10: "SDR"}
+"""Rate of four lanes, in Gb/s -> the name of the speed."""
 _THRESHOLD = 10
 """What a port may have counted before ibqueryerrors shows it; waiting for credit is no error to it."""
 _MTU = 4096
@@ -39,7 +42,8 @@ def lid(node: int, port: int) -> int:
 
 def port_of(view: View, device: str) -> int | None:
     """Return the number of an adapter by its name or PCI address, None for one that is not there."""
-    return next((port for port in range(view.ports) if device == f"mlx5_{port}"), None)
+    there = (port for port in range(view.ports) if not view.lacks_port(port))
+    return next((port for port in there if device == f"mlx5_{port}"), None)
 
 
 def ibstat(view: View) -> str:
@@ -48,14 +52,17 @@ def ibstat(view: View) -> str:
     physical = view.readings.port["ib_port_phys_state"][view.node]
     text = ""
     for port in range(view.ports):
+        if view.lacks_port(port):
+            continue
         own = guid(view.name, port)
+        base_lid, manager = (0, 0) if view.on_ethernet else (lid(view.node, port), 1)
         text += (
             f"CA 'mlx5_{port}'\n\tCA type: MT4129\n\tNumber of ports: 1\n"
             f"\tFirmware version: {view.build.ib_fw_version}\n\tHardware version: 0\n\tNode GUID: {own}\n"
             f"\tSystem image GUID: {own}\n\tPort 1:\n\t\tState: {_STATES.get(states[port], 'Down')}\n"
             f"\t\tPhysical state: {_PHYSICAL.get(physical[port], 'Disabled')}\n\t\tRate: {rates[port]}\n"
-            f"\t\tBase lid: {lid(view.node, port)}\n\t\tLMC: 0\n\t\tSM lid: 1\n\t\tCapability mask: 0xa751e848\n"
-            f"\t\tPort GUID: {own}\n\t\tLink layer: InfiniBand\n"
+            f"\t\tBase lid: {base_lid}\n\t\tLMC: 0\n\t\tSM lid: {manager}\n\t\tCapability mask: 0xa751e848\n"
+            f"\t\tPort GUID: {own}\n\t\tLink layer: {'Ethernet' if view.on_ethernet else 'InfiniBand'}\n"
         )
     return text
 
@@ -90,7 +97,7 @@ def query_errors(view: View) -> str:
         for port in range(view.ports):
             counts = [(title, int(totals[metric][node, port])) for title, metric in wanted]
             shown = "".join(f" [{title} == {count}]" for title, count in counts if count > _THRESHOLD)
-            if not shown or view.twin.link(node) != "up":
+            if not shown or view.twin.link(node) != "up" or view.twin.effects.port_missing[node, port]:
                 continue
             bad += 1
             for title, metric in (("PortXmitData", "ib_port_xmit_data"), ("PortRcvData", "ib_port_rcv_data")):
@@ -114,13 +121,26 @@ def mlxlink(view: View, port: int) -> str:
     sent = [1.3 + 0.5 * draw for draw in view.draw(f"sent light {port}", _LANES)]
     # One lane goes dark first.
     lanes[port % _LANES] = light if light < 1.4 else max(light, lanes[port % _LANES])
+    kind = "ETH" if view.on_ethernet else "IB"
     raw = [int(3e9 * (1 + draw)) for draw in view.draw(f"raw errors {port}", _LANES)]
-    is_bad = light < _DIM_DBM or errors > 1e-12
+    rate = view.readings.port["ib_port_rate"][view.node][port]
+    is_up = view.readings.port["ib_port_state"][view.node][port] == 4
+    if not is_up:
+        # What no longer sends gives no light.
+        lanes = [_DARK_DBM] * _LANES
+    speed = _SPEEDS.get(round(rate), "NDR") if isinstance(rate, int | float) else "N/A"
+    is_bad = is_up and (light < _DIM_DBM or errors > 1e-12)
+    opcode, group, advice = (15, "PHY FW", "Bad signal integrity") if is_bad else (0, "N/A", "No issue was observed")
+    if not is_up:
+        opcode, group, advice = 1032, "PHY FW", "No signal is detected on the receiver"
+    elif isinstance(rate, int | float) and rate < view.twin.layout.fleet.ib_rate_gbps:
+        advice = "Link is up, but not at its highest speed"
     if is_bad:
         raw[port % _LANES] *= 1000
     sections = (
         ("Operational Info", (
-            ("State", "Active"), ("Physical state", "LinkUp"), ("Speed", "IB-NDR"), ("Width", "4x"),
+            ("State", "Active" if is_up else "Polling"), ("Physical state", "LinkUp" if is_up else "Polling"),
+            ("Speed", f"{kind}-{speed}" if is_up else "N/A"), ("Width", "4x" if is_up else "N/A"),
             ("FEC", "Ethernet_Consortium_LL_50G_RS_FEC_PLR -(272,257+1)"), ("Loopback Mode", "No Loopback"),
             ("Auto Negotiation", "ON"),
         )),
@@ -128,8 +148,7 @@ def mlxlink(view: View, port: int) -> str:
             ("Enabled Link Speed", "0x000000e0 (NDR,HDR,EDR)"), ("Supported Cable Speed", "0x000000e0 (NDR,HDR,EDR)"),
         )),
         ("Troubleshooting Info", (
-            ("Status Opcode", 15 if is_bad else 0), ("Group Opcode", "PHY FW" if is_bad else "N/A"),
-            ("Recommendation", "Bad signal integrity" if is_bad else "No issue was observed"),
+            ("Status Opcode", opcode), ("Group Opcode", group), ("Recommendation", advice),
         )),
         ("Tool Information", (
             ("Firmware Version", view.build.ib_fw_version), ("amBER Version", "2.09"), ("MFT Version", "mft 4.26.1-3"),
@@ -143,7 +162,8 @@ def mlxlink(view: View, port: int) -> str:
             ("Bias Current [mA]", ",".join(["8.380"] * _LANES) + " [2..15]"),
             ("Rx Power Current [dBm]", ",".join(f"{lane:.3f}" for lane in lanes) + " [-10.41..6]"),
             ("Tx Power Current [dBm]", ",".join(f"{lane:.3f}" for lane in sent) + " [-8.508..5]"),
-            ("Tx Fault [per lane]", ",".join("0" * _LANES)), ("Rx LOS [per lane]", ",".join("0" * _LANES)),
+            ("Tx Fault [per lane]", ",".join("0" * _LANES)),
+            ("Rx LOS [per lane]", ",".join(("0" if is_up else "1") * _LANES)),
         )),
         ("Physical Counters and BER Info", (
             ("Time Since Last Clear [Min]", f"{view.uptime_s / 60:.1f}"), ("Symbol Errors", symbols),

@@ -46,12 +46,18 @@ def ethtool(view: View, words: list[str]) -> tuple[int, str, str]:
     counted = net.statistics(view, name)
     if counted is None:
         return 75, "", "netlink error: No such device\n"
-    is_port = name.startswith("ib")
+    port = next((port for port in range(view.ports) if view.netdev(port) == name), None)
+    is_port = port is not None
     if words[0] == "-S":
         return 0, "NIC statistics:\n" + "".join(f"     {word}: {count}\n" for word, count in counted.items()), ""
     if words[0] == "-m":
         return (1, "", "netlink error: Operation not supported\n") if is_port else (0, _COPPER, "")
-    speed = f"{round(1000 * view.twin.layout.fleet.ib_rate_gbps)}Mb/s" if is_port else f"{net.SPEED_MBPS}Mb/s"
+    mbps = net.management_mbps(view) if name == net.MANAGEMENT else net.SPEED_MBPS
+    is_up = True
+    if port is not None:
+        mbps = round(1000 * float(view.readings.port["ib_port_rate"][view.node][port] or 0))
+        is_up = view.readings.port["ib_port_state"][view.node][port] == 4
+    speed = f"{mbps}Mb/s" if is_up else "Unknown!"
     return (
         0,
         (
@@ -59,7 +65,7 @@ def ethtool(view: View, words: list[str]) -> tuple[int, str, str]:
             f"\tSupported link modes:   {'Not reported' if is_port else '25000baseCR/Full'}\n"
             f"\tSupported pause frame use: No\n\tSupports auto-negotiation: No\n\tSpeed: {speed}\n\tDuplex: Full\n"
             f"\tAuto-negotiation: {'on' if is_port else 'off'}\n\tPort: {'Other' if is_port else 'FIBRE'}\n\tPHYAD: 0\n"
-            "\tTransceiver: internal\n\tLink detected: yes\n"
+            f"\tTransceiver: internal\n\tLink detected: {'yes' if is_up else 'no'}\n"
         ),
         "",
     )
@@ -88,12 +94,10 @@ def _device(view: View, device: pci.Device) -> str:
         "pcieport": "Intel Corporation Device 352a (rev 04) (prog-if 00 [Normal decode])",
     }
     head = f"{device.address} {_CLASSES[device.driver]}: {models[device.driver]}"
-    if device.gpu >= 0 and view.is_lost(device.gpu):
+    if (device.gpu >= 0 and view.is_lost(device.gpu)) or (device.port >= 0 and view.lacks_port(device.port)):
         # Every register of a device that is gone reads as ones.
-        return (
-            f"{head.replace('rev a1', 'rev ff')} (prog-if ff)\n\t!!! Unknown header type 7f\n"
-            f"\tKernel driver in use: {device.driver}\n"
-        )
+        revision = head.replace("rev a1", "rev ff") if "rev a1" in head else f"{head} (rev ff)"
+        return f"{revision} (prog-if ff)\n\t!!! Unknown header type 7f\n\tKernel driver in use: {device.driver}\n"
     gen, width = pci.link(view, device)
     correctable, nonfatal, fatal = pci.aer(view, device)
     speed = pci.SPEEDS[gen].removesuffix(".0")
