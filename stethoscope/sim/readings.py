@@ -96,6 +96,9 @@ class Readings:
             "gpu_pcie_tx": pcie,
             "gpu_handle_error": np.where(effects.gpu_missing == Reason.LOST, _LOST_CODE, 0).astype(np.float64),
         }
+        for metric, plus in effects.plus.items():
+            if metric in values:
+                values[metric] = values[metric] + plus
         self._bend("gpu", values)
         for metric, column in values.items():
             values[metric] = self._noisy_gpu(metric, column)

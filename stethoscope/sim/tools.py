@@ -29,7 +29,7 @@ def output(twin: Twin, node: int, probe_id: str, args: Sequence[str]) -> tuple[i
     text = twin.probe_text(node, probe_id)
     if text is not None:
         return 0, text, ""
-    if probe_id in _DRIVER and (twin.effects.gpu_missing[node] == Reason.HUNG).all():
+    if probe_id in _DRIVER and _asks_in_vain(twin, node, args):
         return None
     known = identity(twin, node)
     view = View(twin, node, Readings(twin), known.booted_s, known.clock_offset_s, {})
@@ -44,6 +44,13 @@ def output(twin: Twin, node: int, probe_id: str, args: Sequence[str]) -> tuple[i
     if not printed:
         return NOT_INSTALLED, "", f"stethoscope-probe: not installed: {probe_id}\n"
     return status, printed, errors
+
+
+def _asks_in_vain(twin: Twin, node: int, args: Sequence[str]) -> bool:
+    """Tell whether a tool of the driver asks a GPU that never answers."""
+    hung = twin.effects.gpu_missing[node] == Reason.HUNG
+    one = args[0] if args else ""
+    return bool(hung[int(one)] if one.isdecimal() and int(one) < len(hung) else hung.any())
 
 
 def _commands(probe_id: str, args: list[str]) -> Iterator[list[str]]:

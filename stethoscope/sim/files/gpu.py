@@ -21,8 +21,9 @@ def fields(view: View) -> dict[str, Any] | None:
     if all(code == Reason.HUNG for code in view.missing):
         return None
     totals = {metric: view.total(metric) for metric, kind in SLOW_COUNTERS.items() if kind == "gpu"}
-    gpus = [_lost() if view.is_lost(gpu) else _gpu(view, gpu, totals) for gpu in range(view.gpus)]
-    columns = [_lost_links(view) if view.is_lost(gpu) else links(view, gpu) for gpu in range(view.gpus)]
+    silent = [REASON_WORDS[Reason(code)] if code else "" for code in view.missing]
+    gpus = [dict.fromkeys(METRICS, word) if word else _gpu(view, gpu, totals) for gpu, word in enumerate(silent)]
+    columns = [_silent_links(view, word) if word else links(view, gpu) for gpu, word in enumerate(silent)]
     build = view.build
     apps = processes(view)
     files = {}
@@ -35,7 +36,7 @@ def fields(view: View) -> dict[str, Any] | None:
         "words": {
             "driver_version": build.driver_version,
             "cuda_version": build.cuda_version,
-            "gpu_vbios_version": ["" if view.is_lost(gpu) else build.gpu_vbios_version for gpu in range(view.gpus)],
+            "gpu_vbios_version": ["" if word else build.gpu_vbios_version for word in silent],
         },
         "files": files,
     }
@@ -184,12 +185,8 @@ def _process(view: View, pid: int) -> dict[str, str]:
     }
 
 
-def _lost() -> dict[str, Cell]:
-    return dict.fromkeys(METRICS, REASON_WORDS[Reason.LOST])
-
-
-def _lost_links(view: View) -> dict[str, list[Cell]]:
-    return {metric: [REASON_WORDS[Reason.LOST]] * view.twin.layout.board.links for metric in LINKS}
+def _silent_links(view: View, word: str) -> dict[str, list[Cell]]:
+    return {metric: [word] * view.twin.layout.board.links for metric in LINKS}
 
 
 LINKS = (

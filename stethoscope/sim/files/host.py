@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
+from stethoscope.model.metric import Reason
 from stethoscope.sim import board
 from stethoscope.sim.board import CPUS, rank_pid
 
@@ -49,7 +50,7 @@ def files(view: View) -> dict[str, str]:
 def tasks(view: View) -> str:
     """Return the processes that are stuck in the kernel, as the probe lists them. A driver that hangs holds a tool that
     asked it and ranks; what else a scenario says waits for a disk."""
-    hung = all(view.missing) and not any(view.is_lost(gpu) for gpu in range(view.gpus))
+    hung = Reason.HUNG in view.missing
     count = round(view.state("dstate_processes", 0))
     lines = []
     for number in range(count):

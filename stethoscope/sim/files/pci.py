@@ -109,7 +109,7 @@ def _link(base: str, gen: int, width: int, max_gen: int, max_width: int) -> dict
 
 def _counters(base: str, correctable: int, nonfatal: int, fatal: int) -> dict[str, str]:
     return {
-        f"{base}/aer_dev_correctable": _counted(_CORRECTABLE, "BadTLP", correctable, "COR"),
+        f"{base}/aer_dev_correctable": _counted(_CORRECTABLE, "Timeout", correctable, "COR"),
         f"{base}/aer_dev_nonfatal": _counted(_FATAL, "UnsupReq", nonfatal, "NONFATAL"),
         f"{base}/aer_dev_fatal": _counted(_FATAL, "CmpltTO", fatal, "FATAL"),
     }

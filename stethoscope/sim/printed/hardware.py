@@ -114,7 +114,7 @@ def _device(view: View, device: pci.Device) -> str:
         f"\t\tLnkCap:\tPort #0, Speed {top}GT/s, Width x{device.width}, ASPM not supported\n"
         f"\t\tLnkSta:\t{state}\n\t\t\tTrErr- Train- SlotClk+ DLActive- BWMgmt- ABWMgmt-\n"
         f"\tCapabilities: [100 v2] Advanced Error Reporting\n\t\tUESta:\t{seen}\n"
-        f"\t\tCESta:\tRxErr- BadTLP{_sign(correctable)} BadDLLP- Rollover- Timeout- AdvNonFatalErr-\n"
+        f"\t\tCESta:\tRxErr- BadTLP- BadDLLP- Rollover- Timeout{_sign(correctable)} AdvNonFatalErr-\n"
         f"\tKernel driver in use: {device.driver}\n"
     )
 

@@ -21,6 +21,7 @@ _DIAGNOSTIC = (
     "Denylist", "NVML Library", "CUDA Main Library", "Permissions and OS Blocks", "Persistence Mode",
     "Environment Variables", "Page Retirement/Row Remap", "Graphics Processes", "Inforom",
 )  # fmt: skip
+_ROW_FLAGS = ("gpu_row_remap_pending", "gpu_row_remap_failure")
 _CAPABILITIES = (
     "P2P is supported", "Access to system memory supported", "P2P atomics supported",
     "System memory atomics supported", "SLI is supported", "Link is supported",
@@ -59,14 +60,21 @@ def smi(view: View, uuids: list[str], words: list[str]) -> tuple[int, str]:
 def diagnostic(view: View) -> tuple[int, str]:
     """Return exit status and output of `dcgmi diag -r 1 -j`."""
     lost = [gpu for gpu in range(view.gpus) if view.is_lost(gpu)]
+    waits = [gpu for gpu in range(view.gpus) if any(view.state(flag, 0, gpu=gpu) for flag in _ROW_FLAGS)]
+    found = {
+        "NVML Library": (lost, "GPU {} is lost. Reboot the system to recover this GPU."),
+        "Page Retirement/Row Remap": (
+            waits,
+            "GPU {} had memory errors, and a row waits to be remapped. Reset the GPU.",
+        ),
+    }
     tests = []
     for name in _DIAGNOSTIC:
-        result = {"status": "Pass"}
-        if lost and name == "NVML Library":
-            result = {"status": "Fail", "warnings": f"GPU {lost[0]} is lost. Reboot the system to recover this GPU."}
+        gpus, words = found.get(name, ([], ""))
+        result = {"status": "Fail", "warnings": words.format(gpus[0])} if gpus else {"status": "Pass"}
         tests.append({"name": name, "results": [result]})
     document = {"DCGM GPU Diagnostic": {"test_categories": [{"category": "Deployment", "tests": tests}]}}
-    return (226 if lost else 0), json.dumps(document, indent=2) + "\n"
+    return (226 if lost or waits else 0), json.dumps(document, indent=2) + "\n"
 
 
 def _topology(view: View) -> tuple[int, str]:

@@ -68,8 +68,9 @@ def _gpu(view: View, gpu: int, uuid: str) -> str:
             _block("ECC Mode", (("Current", "Enabled"), ("Pending", "Enabled"))),
             _errors(view, gpu),
             _heat(view, now),
-            _power(view, float(fast["gpu_power_draw"]) if isinstance(fast["gpu_power_draw"], int | float) else 0.0),
-            _clocks(view, now["gpu_sm_clock"]),
+            _power(view, now["gpu_power_limit"],
+                   float(fast["gpu_power_draw"]) if isinstance(fast["gpu_power_draw"], int | float) else 0.0),
+            _clocks(view, gpu, now["gpu_sm_clock"]),
             _block("Fabric", (("State", "Completed"), ("Status", "Success"))) if view.has_fabric else "",
             _processes(view, gpu),
         )
@@ -165,21 +166,29 @@ def _heat(view: View, now: dict[str, int]) -> str:
     return _block("Temperature", rows)
 
 
-def _power(view: View, drawn_w: float) -> str:
-    limit = f"{view.twin.layout.board.power_w:.2f} W"
-    now = round(view.readings.gpu["gpu_power_limit"][view.node][0]) if view.gpus else 0  # type: ignore[arg-type]
+def _power(view: View, limit_w: int, drawn_w: float) -> str:
+    own = f"{view.twin.layout.board.power_w:.2f} W"
     return _block("GPU Power Readings", (
-        ("Power Draw", f"{drawn_w:.2f} W"), ("Current Power Limit", f"{now:.2f} W"),
-        ("Requested Power Limit", f"{now:.2f} W"), ("Default Power Limit", limit), ("Max Power Limit", limit),
+        ("Power Draw", f"{drawn_w:.2f} W"), ("Current Power Limit", f"{limit_w:.2f} W"),
+        ("Requested Power Limit", f"{limit_w:.2f} W"), ("Default Power Limit", own), ("Max Power Limit", own),
     ))  # fmt: skip
 
 
-def _clocks(view: View, sm_mhz: int) -> str:
+def _clocks(view: View, gpu: int, sm_mhz: int) -> str:
     product = view.twin.layout.board
     top, memory = f"{product.sm_mhz:.0f} MHz", f"{product.memory_mhz} MHz"
-    return _block("Clocks", (("Graphics", f"{sm_mhz} MHz"), ("SM", f"{sm_mhz} MHz"), ("Memory", memory))) + _block(
-        "Max Clocks", (("Graphics", top), ("SM", top), ("Memory", memory))
-    )
+    set_mhz = view.state("gpu_app_clock", min(app_mhz(view, gpu), product.sm_mhz), gpu=gpu)
+    return "".join((
+        _block("Clocks", (("Graphics", f"{sm_mhz} MHz"), ("SM", f"{sm_mhz} MHz"), ("Memory", memory))),
+        _block("Applications Clocks", (("Graphics", f"{set_mhz:.0f} MHz"), ("Memory", memory))),
+        _block("Default Applications Clocks", (("Graphics", top), ("Memory", memory))),
+        _block("Max Clocks", (("Graphics", top), ("SM", top), ("Memory", memory))),
+    ))  # fmt: skip
+
+
+def app_mhz(view: View, gpu: int) -> float:
+    """Return the application clock that a fault set, infinite where none did."""
+    return float(view.twin.effects.app_mhz[view.node, gpu])
 
 
 def _processes(view: View, gpu: int) -> str:
