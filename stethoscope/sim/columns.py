@@ -85,6 +85,19 @@ SLOW_COUNTERS: dict[str, str] = {
     "disk_write_time": "disk",
     "disk_io_time": "disk",
     "loading_time": "node",
+    **dict.fromkeys(
+        (
+            "nfs_reads",
+            "nfs_writes",
+            "nfs_read_time",
+            "nfs_read_queue",
+            "nfs_write_time",
+            "nfs_write_queue",
+            "nfs_again",
+            "nfs_backlog",
+        ),
+        "node",
+    ),
     "management_bytes": "node",
     "management_retrans": "node",
 }

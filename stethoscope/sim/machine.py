@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stethoscope.sim import clients
 from stethoscope.sim.board import CPUS, INLET_C
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ class Machine:
     cores: Floats
     """CPU cores that spin for ranks, by node; `loading` is the pace of the data loaders."""
     loading: Floats
+    waits_io: Floats
+    """Share (0..1) of the time that each node waits for a file system."""
     reasons: npt.NDArray[np.int64]
     """Bits of why each GPU's clock is held; `free_mhz` and `free_reasons` are what it shows while it is not."""
     free_mhz: Floats
@@ -109,6 +112,7 @@ def machine(layout: Layout, effects: Effects, runs: Iterable[JobRun], character_
         heat_tau_s=np.full(shape, TAU_S),
         cores=np.zeros(shape[0]),
         loading=np.zeros(shape[0]),
+        waits_io=np.zeros(shape[0]),
         reasons=np.zeros(shape, dtype=np.int64),
         free_mhz=np.zeros(shape),
         free_reasons=np.zeros(shape, dtype=np.int64),
@@ -116,10 +120,12 @@ def machine(layout: Layout, effects: Effects, runs: Iterable[JobRun], character_
     now.free_mhz[:] = now.clock_mhz
     for run in runs:
         now.context[run.rows] = run.alive
+        now.waits_io[run.rows] = clients.wait_share(run, effects)
         if run.step is not None:
             _running(now, run, run.step, effects, board)
         else:
             _standing(now, run, effects, board)
+    _share(now, effects, board)
     now.heat_to_c = INLET_C + 14 + HEAT_K / board.power_w * now.power_w + character_c
     now.heat_to_c += effects.inlet_rise_c[:, None] + effects.warmer_c
     # A board with a bad way for its heat is that hot only while it works.
@@ -131,7 +137,7 @@ def machine(layout: Layout, effects: Effects, runs: Iterable[JobRun], character_
     # The cap holds most busy boards; one that waits has nothing to be held for.
     capped = (now.util > 0) & (now.waiting < 0.1) & (thirst < THIRSTY)
     own = np.where(now.working, effects.reasons, 0)
-    idle = np.where(now.context, 0, _IDLE).astype(np.int64)
+    idle = np.where(now.context | (effects.foreign_share > 0), 0, _IDLE).astype(np.int64)
     now.free_reasons = idle | np.where(capped, SW_POWER_CAP, 0)
     # Clocks that are set low do not reach the power limit, whether the driver gives a reason or none.
     slow = np.minimum(effects.clock_mhz, effects.lock_mhz) < board.busy_mhz
@@ -140,13 +146,30 @@ def machine(layout: Layout, effects: Effects, runs: Iterable[JobRun], character_
     now.rates.update(_socket_rates(now, effects, layout))
     now.rates.update(_throttle_rates(now, effects, thirst))
     now.rates.update(_disk_rates(now, effects, layout))
+    now.rates.update(clients.rates(now, effects))
     return now
+
+
+def _share(now: Machine, effects: Effects, board: Board) -> None:
+    """Let what is no rank of a job work on its GPUs, too."""
+    there = effects.foreign_share > 0
+    if not there.any():
+        return
+    alone = there & ~now.context
+    now.util = np.where(alone, 96.0, np.where(there, np.maximum(now.util, 99.0), now.util))
+    more_w = 0.3 * effects.foreign_share * BUSY * board.power_w
+    now.power_w = np.where(alone, 0.8 * BUSY * board.power_w, np.minimum(now.power_w + more_w, board.power_w))
+    now.clock_mhz = np.where(alone, board.busy_mhz, now.clock_mhz)
+    now.free_mhz = np.where(alone, board.busy_mhz, now.free_mhz)
+    now.copy_util = np.where(there, np.maximum(now.copy_util, 45.0), now.copy_util)
 
 
 def _running(now: Machine, run: JobRun, step: Step, effects: Effects, board: Board) -> None:
     job, rows, step_s = run.job, run.rows, step.step_s
     lock, duty = effects.lock_mhz[rows], effects.duty[rows]
-    held = np.minimum(np.minimum(effects.clock_mhz[rows], lock), board.busy_mhz)
+    # The ordinary clock of a GPU that works is a little lower in warm air.
+    usual_mhz = board.busy_mhz * effects.busy_clock[rows]
+    held = np.minimum(np.minimum(effects.clock_mhz[rows], lock), usual_mhz)
     moving_s = step.collective_s
     if job.id in effects.over_ethernet:
         # Sockets are fed by the host: the GPUs wait for nearly all of the collective.
@@ -171,9 +194,9 @@ def _running(now: Machine, run: JobRun, step: Step, effects: Effects, board: Boa
     now.power_w[rows] = spread / step_s
     # The power limit lets go of a GPU that waits: from a fifth of the time on it sits at its highest clock.
     free = np.minimum(waiting / 0.2, 1.0)
-    boost = board.busy_mhz + (board.sm_mhz - board.busy_mhz) * free
+    boost = usual_mhz + (board.sm_mhz - usual_mhz) * free
     now.free_mhz[rows] = np.minimum(boost, lock)
-    now.clock_mhz[rows] = np.minimum(now.free_mhz[rows], np.where(held < board.busy_mhz, held, np.inf))
+    now.clock_mhz[rows] = np.minimum(now.free_mhz[rows], np.where(held < usual_mhz, held, np.inf))
     now.copy_util[rows] = 62 * step.compute_s / step_s
     now.pace[rows] = job.step_time_s / step_s
     now.working[rows] = True
@@ -204,7 +227,7 @@ def _rates(now: Machine, layout: Layout, effects: Effects) -> dict[str, Floats]:
     node_pace = np.where(now.on_sockets > 0, 0.0, now.pace.max(axis=1, initial=0.0))
     moving = np.broadcast_to(node_pace[:, None], layout.port_shape)
     words = PORT_SHARE * layout.fleet.ib_rate_gbps * 1e9 / 32 * moving * effects.rail_share
-    kib = NVLINK_SHARE * layout.board.nvlink_gbps * 1e9 / 1024 * now.pace
+    kib = layout.board.nvlink_gbps * 1e9 / 1024 * (NVLINK_SHARE * now.pace + effects.foreign_links)
     rates = {
         "ib_port_xmit_data": words,
         "ib_port_rcv_data": words * 0.998,

@@ -174,6 +174,8 @@ def command(view: View, words: Iterable[str]) -> wire.Ran:
     if words[:2] == ["sudo", "-n"]:
         words = words[2:]
     match words:
+        case ["df", *arguments] if "-t" in arguments and mounts.is_silent(view, arguments):
+            return wire.Ran(status="timeout")
         case ["df", *arguments]:
             return wire.Ran(out=mounts.df(view, arguments))
         case ["chronyc", *_]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stethoscope.model.metric import REASON_WORDS, Reason
-from stethoscope.sim import board, machine
+from stethoscope.sim import board, clients, machine
 from stethoscope.sim.columns import GPU, GPU_COUNTERS, NODE, PORT, PORT_COUNTERS
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ _CONTEXT_MIB = 620.0
 _SHARES = ("cpu_util", "cpu_iowait", "cpu_softirq", "cpu_softirq_max", "psi_cpu_some", "psi_io_some", "psi_io_full",
            "psi_memory_full")  # fmt: skip
 """Shares of time in percent: two causes together are never more than all of it."""
+_FILLED, _MOST_FILLED = 0.88, 0.998
+"""Share of a GPU's memory that a rank holds, and that programs can hold at all."""
 _LOST_CODE = 15
 """NVML's code for a GPU that is lost."""
 
@@ -88,7 +90,7 @@ class Readings:
             "gpu_temp": temp_c,
             "gpu_mem_temp": temp_c + np.where(busy, 6 + 5 * np.minimum(now.power_w / gpu.power_w / 0.7, 1), 3),
             "gpu_clocks_event_reasons": reasons.astype(np.float64),
-            "gpu_fb_used": np.where(now.context, np.where(now.connecting, _CONTEXT_MIB, 0.88 * gpu.memory_mib), 0),
+            "gpu_fb_used": self._memory_mib(),
             "gpu_fb_total": np.full(shape, float(gpu.memory_mib)),
             "gpu_mem_copy_util": now.copy_util,
             "gpu_power_limit": np.minimum(effects.power_limit_w, gpu.power_w),
@@ -116,6 +118,15 @@ class Readings:
                 if metric != "gpu_handle_error" or reason is not Reason.LOST:
                     _put(column_cells, place, REASON_WORDS[reason])
         self.gpu = cells
+
+    def _memory_mib(self) -> Floats:
+        """Return what the ranks hold, and what others hold beside them."""
+        now, effects, total = self._twin.machine, self._twin.effects, float(self._twin.layout.board.memory_mib)
+        filled = np.where(np.isnan(effects.fill), _FILLED, effects.fill) * total
+        held: Floats = np.where(now.context, np.where(now.connecting, _CONTEXT_MIB, filled), 0.0)
+        for spot, foreign in effects.foreign.items():
+            held[spot] += foreign.memory_mib
+        return np.minimum(held, _MOST_FILLED * total)
 
     def _noisy_gpu(self, metric: str, column: Floats) -> Floats:
         now, effects, gpu = self._twin.machine, self._twin.effects, self._twin.layout.board
@@ -172,21 +183,21 @@ class Readings:
         gpus = float(twin.layout.gpu_shape[1])
         values: dict[str, Floats] = {
             "cpu_util": machine.cpu_util(now),
-            "cpu_iowait": 0.02 + 0.28 * busy,
+            "cpu_iowait": 0.02 + 0.28 * busy + np.where(now.waits_io > 0.02, 10 + 15 * now.waits_io, 0.0),
             "cpu_softirq": 0.05 + 0.35 * busy + 9.0 * now.on_sockets,
             "cpu_softirq_max": 0.8 + 3.4 * busy + 52.0 * now.on_sockets,
             "cpu_steal": np.zeros(shape),
             "load1": twin.load1(self.t_s),
             "psi_cpu_some": 0.05 + 0.45 * busy,
-            "psi_io_some": 0.05 + 0.45 * busy,
-            "psi_io_full": 0.02 + 0.28 * busy,
+            "psi_io_some": 0.05 + 0.45 * busy + 80 * now.waits_io,
+            "psi_io_full": 0.02 + 0.28 * busy + 55 * now.waits_io,
             "mem_available": board.MEMORY_MIB * np.where(held, 0.62, 0.965) * effects.memory_left,
             "mem_dirty_writeback": 6 + 700 * busy,
             "nvml_latency": np.where(held, 200.0, 28.0),
         }
         exact: dict[str, Floats] = {
             "cpu_count": np.full(shape, float(board.CPUS)),
-            "procs_blocked": np.zeros(shape),
+            "procs_blocked": clients.stuck_tasks(now.waits_io),
             "psi_memory_full": np.zeros(shape),
             "mem_total": np.full(shape, float(board.MEMORY_MIB)),
             "gpu_count": gpus - lost,
@@ -209,6 +220,9 @@ class Readings:
         for node in np.flatnonzero(hung):
             for metric in ("gpu_count", "nvml_latency"):
                 self.node[metric][node] = REASON_WORDS[Reason.HUNG]
+        for refusing in effects.driver_refuses:
+            for metric in ("gpu_count", "nvml_latency"):
+                self.node[metric][refusing] = REASON_WORDS[Reason.ERROR]
 
 
 def _put(cells: list[Any], place: Any, value: Cell) -> None:

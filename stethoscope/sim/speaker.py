@@ -126,7 +126,8 @@ class Speaker:
         port = {metric: column[row] for metric, column in readings.port.items()}
         if len(self._ports) < self._twin.layout.port_shape[1]:
             port = {metric: [values[number] for number in self._ports] for metric, values in port.items()}
-        return node, gpu, port, {"nvml": "hung"} if node["nvml_latency"] == "hung" else {}
+        refusal = self._twin.effects.driver_refuses.get(row, "hung" if node["nvml_latency"] == "hung" else "")
+        return node, gpu, port, {"nvml": refusal} if refusal else {}
 
     def _there(self) -> list[int]:
         """Return the numbers of the adapters that the node lists; one that is gone from its bus is not among them."""

@@ -261,8 +261,8 @@ class Twin:
         totals["loading_time"] = 1000 * worked_s
         totals["gpu_throttle_time_sw_power_cap"] = 1e6 * worked_s[:, None] * machine.held_share(self._thirst)
         for metric, rate in self.machine.rates.items():
-            if metric.startswith("disk_"):
-                totals[metric] = worked_s[:, None] * rate
+            if metric.startswith(("disk_", "nfs_")):
+                totals[metric] = (worked_s if rate.ndim == 1 else worked_s[:, None]) * rate
         return {metric: total.astype(np.int64) for metric, total in totals.items()}
 
     # ------------------------------------------------------------ readings with memory

@@ -11,6 +11,7 @@ from stethoscope.sim.columns import SLOW_COUNTERS
 if TYPE_CHECKING:
     from stethoscope.model.wire import Cell
     from stethoscope.sim.files.view import View
+    from stethoscope.sim.job_effects import Foreign
 
 _UNSUPPORTED = REASON_WORDS[Reason.UNSUPPORTED]
 LINK_ERRORS = ("nvlink_replay_errors", "nvlink_recovery_errors", "nvlink_crc_errors")
@@ -108,7 +109,7 @@ def _gpu(view: View, gpu: int, totals: dict[str, list[int]]) -> dict[str, Cell]:
         **throttles,
         "gpu_mem_clock": board.memory_mhz,
         "gpu_pstate": 0,
-        "gpu_process_count": int(view.twin.machine.context[view.node, gpu]),
+        "gpu_process_count": sum(app[0] == gpu for app in processes(view)),
         "gpu_temp_slowdown": _UNSUPPORTED if board.margin_c is not None else round(board.slowdown_c),
         "gpu_sram_threshold_exceeded": 0 if release >= 535 and board.pcie_gen >= 4 else _UNSUPPORTED,
         "gpu_pcie_replay": replays(view, gpu),
@@ -158,17 +159,31 @@ def links(view: View, gpu: int) -> dict[str, list[Cell]]:
 
 
 def processes(view: View) -> list[tuple[int, int, int, str]]:
-    """Return the ranks on this node's GPUs: GPU, process id, MiB, kind."""
+    """Return the ranks on this node's GPUs, and what else works there: GPU, process id, MiB, kind."""
     held = view.twin.machine.context[view.node]
     used = view.readings.gpu["gpu_fb_used"][view.node]
-    return [
-        (gpu, rank_pid(view.node, gpu), int(memory) - 512, "C")
-        for gpu, memory in enumerate(used)
-        if held[gpu] and not view.missing[gpu] and isinstance(memory, int | float)
-    ]
+    found = []
+    for gpu, memory in enumerate(used):
+        if view.missing[gpu] or not isinstance(memory, int | float):
+            continue
+        other = view.twin.effects.foreign.get((view.node, gpu))
+        taken = 0 if other is None else int(other.memory_mib)
+        if held[gpu]:
+            found.append((gpu, rank_pid(view.node, gpu), max(int(memory) - 512 - taken, 100), "C"))
+        if other is not None:
+            found.append((gpu, foreign_pid(view.node, gpu), max(taken - 512, 100), "C"))
+    return found
+
+
+def foreign_pid(node: int, gpu: int) -> int:
+    """Return the process id of what is no rank and works on a GPU of a node (by position)."""
+    return 9_000 + 13 * node + gpu
 
 
 def _process(view: View, pid: int) -> dict[str, str]:
+    others = {foreign_pid(*spot): what for spot, what in view.twin.effects.foreign.items() if spot[0] == view.node}
+    if pid in others:
+        return _foreign(view, pid, others[pid])
     job = view.twin.layout.job_of(view.node)
     name = "" if job is None else job.id
     task = pid - rank_pid(view.node, 0)
@@ -182,6 +197,22 @@ def _process(view: View, pid: int) -> dict[str, str]:
         ),
         f"/proc/{pid}/cgroup": f"0::/system.slice/slurmstepd.scope/job_{name}/step_0/user/task_{task}\n",
         f"/proc/{pid}/user": "alice",
+    }
+
+
+def _foreign(view: View, pid: int, what: Foreign) -> dict[str, str]:
+    """Return the files of a process that is no rank: of another job, or left over from one that is long gone."""
+    start = round(100 * max(-view.booted_s - 90_000, 60))
+    group = (
+        f"slurmstepd.scope/job_{what.job}/step_0/user/task_0" if what.job else "user.slice/user-1002.slice/session-61"
+    )
+    return {
+        f"/proc/{pid}/comm": f"{what.name[:15]}\n",
+        f"/proc/{pid}/stat": (
+            f"{pid} ({what.name[:15]}) R 1 {pid} {pid} 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 64 0 {start} 0 0\n"
+        ),
+        f"/proc/{pid}/cgroup": f"0::/system.slice/{group}\n" if what.job else f"0::/{group}.scope\n",
+        f"/proc/{pid}/user": "bob",
     }
 
 

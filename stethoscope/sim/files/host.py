@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from stethoscope.model.metric import Reason
-from stethoscope.sim import board
+from stethoscope.sim import board, clients
 from stethoscope.sim.board import CPUS, rank_pid
 
 if TYPE_CHECKING:
@@ -51,7 +51,9 @@ def tasks(view: View) -> str:
     """Return the processes that are stuck in the kernel, as the probe lists them. A driver that hangs holds a tool that
     asked it and ranks; what else a scenario says waits for a disk."""
     hung = Reason.HUNG in view.missing
-    count = round(view.state("dstate_processes", 0))
+    waiting = clients.stuck_tasks(view.twin.machine.waits_io)[view.node]
+    saving = sum(what == "save" and node == view.node for (node, _), what in view.twin.effects.doing.items())
+    count = round(view.state("dstate_processes", waiting + saving))
     lines = []
     for number in range(count):
         pid = rank_pid(view.node, number)
