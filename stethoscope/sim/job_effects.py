@@ -34,8 +34,12 @@ class JobEffect:
 
     end: JobEnd | None = None
     """It has ended so."""
+    saves_itself: bool = False
+    """It writes its checkpoints as a fault of the scenario says, and no others."""
     is_saving: bool = False
     """All its ranks write a checkpoint and do nothing else."""
+    is_broken: bool = False
+    """A rank has died and the others know it: their connections to it are closed."""
     is_patient: bool = False
     """Its collectives have no time-out that matters."""
     loss: float = 1.0

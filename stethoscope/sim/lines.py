@@ -13,6 +13,7 @@ from stethoscope.sim import board
 from stethoscope.sim.files import net
 from stethoscope.sim.kinds.kind import Line
 from stethoscope.sim.run import DONE_BEFORE
+from stethoscope.specs.place import Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from stethoscope.sim.kinds.kind import Kind
     from stethoscope.sim.layout import Layout
     from stethoscope.sim.run import JobRun
-    from stethoscope.specs.place import Place
     from stethoscope.specs.scenario import Value
 
 PEER_CLOSED = Line(
@@ -60,7 +60,7 @@ WATCHDOG = (
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _NUMEL = 25_165_824
-FIRST_ENTRIES = 3
+FIRST_ENTRIES = 5
 """What the log of every management controller begins with."""
 
 
@@ -116,6 +116,21 @@ class Writer:
                 values["n"] = f"{self._entries[node]:x}"
             rank = self._layout.rank(node, gpu) if line.sink == "job" else None
             yield Said(moment_s, line.sink, self._layout.nodes[node], rank, _filled(line.text, values))
+
+    def of_spot(self, text: str, spot: tuple[int, int], at_s: float, more: Mapping[str, object] | None = None) -> Said:
+        """Return a line of a job's log that the rank on (node, GPU) writes about itself."""
+        node, gpu = spot
+        place = self.node_place(node)
+        values = {**(more or {}), **self._values(place, node, node, gpu, at_s)}
+        return Said(at_s, "job", place.text, self._layout.rank(node, gpu), _filled(text, values))
+
+    def node_place(self, node: int) -> Place:
+        """Return the place of the node at that position."""
+        return Place(self._layout.nodes[node], "node", node)
+
+    def number_of(self, node: str) -> int:
+        """Return the position of a node."""
+        return self._layout.numbers[node]
 
     def _writers(self, line: Line, node: int, gpu: int, one_gpu: bool) -> Iterator[tuple[int, int]]:
         """Yield (node, GPU) of each writer; of what is not a job's log, nodes write, not ranks."""
@@ -177,6 +192,7 @@ class Writer:
             "netdev": net.name_of(port, on_ethernet=layout.on_ethernet),
             "rank": layout.rank(node, gpu),
             "pid": pid,
+            "launcher": board.rank_pid(node, 0) - 40,
             "worker_pid": pid + 9_000,
             "smi_pid": board.rank_pid(cause, 0) + 4_000,
             "fm_pid": 2_100 + cause,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from stethoscope.sim import step_lines
 from stethoscope.sim.run import CHECKPOINT_S, DONE_BEFORE
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ EVERY_S = 10.0
 """How often rank 0 prints how far the job is."""
 PAST_S = 1200.0
 """So long the job has been printing when the scenario begins."""
-_TO_DO = 500_000
+_IN_THE_JOBS_LOG = ("slurmstepd:", "srun:")
+"""Slurm writes this where the job prints; the rest stands in logs of its daemons."""
 _LONGEST = 8 * 1024 * 1024
 _FIRST_NUMBER = 4_194_304
 _REFUSED = 66
@@ -33,15 +35,17 @@ class SharedLogs:
         self._due_s = twin.t_s
         self._checkpoint_s = twin.t_s + CHECKPOINT_S
         self.files: dict[str, bytearray] = {path_of(job): bytearray() for job in twin.runs}
-        self._printed: dict[str, tuple[float, int]] = {}
-        """When each job printed last, and how many iterations it had done."""
+        self._printed: dict[str, tuple[float, float]] = {}
+        """When each job printed last, and how many steps it had done, to the part of a step."""
+        self._began: dict[str, float | None] = {}
         for job, run in twin.runs.items():
+            self._began[job] = run.began_s
             self._print_past(job, run)
 
     def take(self, said: Iterable[Said]) -> None:
         """Write down what jobs said, and how far they are by now."""
         for line in said:
-            if line.sink == "job":
+            if line.sink == "job" or (line.sink == "slurm" and line.text.startswith(_IN_THE_JOBS_LOG)):
                 self._write(self._job_on(line.node), line.text)
         while self._due_s <= self._twin.t_s:
             for job, run in self._twin.runs.items():
@@ -58,54 +62,72 @@ class SharedLogs:
 
     def _print_past(self, job: str, run: JobRun) -> None:
         """Print what a healthy job printed before the scenario."""
-        steps = max(1, round(EVERY_S / run.job.step_time_s))
-        count = int(PAST_S / (steps * run.job.step_time_s))
-        self._printed[job] = self._twin.t_s - count * steps * run.job.step_time_s, -count * steps
+        step_s = run.job.step_time_s
+        steps = max(1, round(EVERY_S / step_s))
+        count = int(PAST_S / (steps * step_s))
         for at in range(1 - count, 1):
-            self._print(job, run, self._twin.t_s + at * steps * run.job.step_time_s, at * steps)
+            self._print(job, run, self._twin.t_s + at * steps * step_s, float(at * steps), float(steps))
+        if count:
+            # What follows is counted from now on.
+            self._printed[job] = self._twin.t_s, run.progress_at(self._twin.t_s)
 
     def _progress(self, job: str, run: JobRun) -> None:
-        state = run.state(self._twin.t_s)
+        now_s = self._twin.t_s
+        done = run.progress_at(now_s)
         if job not in self._printed:
             # A job that began meanwhile.
             self.files.setdefault(path_of(job), bytearray())
-            self._printed[job] = self._twin.t_s, state.steps
-        if state.step_time_s is None or state.state != "RUNNING" or state.steps <= self._printed[job][1]:
+            self._printed[job] = now_s, done
+        if run.began_s != self._began.get(job):
+            self._began[job] = run.began_s
+            self._printed[job] = now_s, done
+            self._write(job, step_lines.loaded(run.job.framework, job, DONE_BEFORE + int(done)))
+        before = self._printed[job][1]
+        if run.step is None or run.ended_at is not None or int(done) <= int(before):
             return
-        self._print(job, run, self._twin.t_s, state.steps)
+        self._print(job, run, now_s, done, done - before)
 
-    def _print(self, job: str, run: JobRun, at_s: float, steps: int) -> None:
-        """Print one line as Megatron-LM does: the mean of the iterations since the last one."""
-        before_s, before = self._printed[job]
-        self._printed[job] = at_s, steps
-        done, batch = DONE_BEFORE + steps, max(1, round(run.job.samples_per_step))
+    def _print(self, job: str, run: JobRun, at_s: float, done: float, steps: float) -> None:
+        """Print one line: the mean of the last `steps` steps."""
+        spent_s = at_s - self._printed[job][0] if job in self._printed else steps * run.job.step_time_s
+        self._printed[job] = at_s, done
+        count = DONE_BEFORE + int(done)
         # The same at every run, and like no other step.
-        noise = (done * 2_654_435_761 % 1000) / 1000 - 0.5
-        # The clock of the job runs through the steps that it counts, not to the moment at which it is looked at.
-        step_s = (at_s - before_s) / (steps - before) if run.step is None or steps <= 0 else run.step.step_s
-        step_s *= 1 + 0.01 * noise
-        at = datetime.fromtimestamp(self._twin.wall_at_0 + at_s, UTC)
-        self._write(
-            job,
-            f" [{at:%Y-%m-%d %H:%M:%S}] iteration {done:8d}/{_TO_DO:8d} | consumed samples: {done * batch:12d} | "
-            f"elapsed time per iteration (ms): {step_s * 1000:.1f} | learning rate: {3e-4:.6E} | "
-            f"global batch size: {batch:5d} | lm loss: {1.7 + 4.0 / (1 + done / 900) + 0.04 * noise:.6E} | "
-            f"loss scale: 1.0 | grad norm: {0.4 + 0.1 * noise:.3f} | number of skipped iterations:   0 | "
-            "number of nan iterations:   0 |",
+        noise = (count * 2_654_435_761 % 1000) / 1000 - 0.5
+        step_s = spent_s / steps * (1 + 0.01 * noise)
+        data_s = run.job.shares.data * run.job.step_time_s if run.step is None else float(run.step.data_s[0, 0])
+        loss = (1.7 + 4.0 / (1 + count / 900) + 0.04 * noise) * run.effect.loss
+        norm = (0.9 + 0.2 * noise) * run.effect.grad_norm
+        now_s = self._twin.t_s if at_s >= self._twin.t_s else None
+        step_s = self._told(job, "job_step_time", step_s, now_s)
+        speed = self._told(job, "job_throughput", run.job.samples_per_step / step_s, now_s)
+        now = step_lines.Progress(
+            at=datetime.fromtimestamp(self._twin.wall_at_0 + at_s, UTC),
+            done=count,
+            batch=max(1, round(run.job.samples_per_step)),
+            step_s=step_s,
+            data_s=self._told(f"{job}/rank/0", "rank_data_time", data_s * (1 + 0.1 * noise), now_s),
+            samples_per_s=speed,
+            loss=self._told(job, "job_loss", loss, now_s),
+            grad_norm=self._told(job, "job_grad_norm", norm, now_s),
         )
+        self._write(job, step_lines.step(run.job.framework, now))
+
+    def _told(self, place: str, metric: str, modelled: float, now_s: float | None) -> float:
+        """Return a number of the log with what the scenario sets of it; before its time nothing is set."""
+        for override in self._twin.overrides if now_s is not None else ():
+            event = override.event
+            if event.metric == metric and event.where.text == f"job/{place}" and override.is_active(self._twin.t_s):
+                modelled = override.moved(modelled, self._twin.t_s)
+        return modelled
 
     def _save(self, job: str, run: JobRun) -> None:
         state = run.state(self._twin.t_s)
-        if state.step_time_s is None or state.state != "RUNNING":
+        if state.step_time_s is None or state.state != "RUNNING" or run.effect.saves_itself:
             return
         done = DONE_BEFORE + state.steps
-        longest_ms = 4000 + done % 400
-        for line in (
-            f"saving checkpoint at iteration {done:7d} to /shared/train/{job} in torch_dist format",
-            f"  successfully saved checkpoint from iteration {done:7d} to /shared/train/{job} [ t 1/4, p 1/2 ]",
-            "(min, max) time across ranks (ms):",
-            f"    save-checkpoint ................................: ({longest_ms - 300:.2f}, {longest_ms:.2f})",
-        ):
+        took_s = self._told(job, "job_checkpoint_write_time", 4 + done % 400 / 1000, self._twin.t_s)
+        for line in step_lines.saved(run.job.framework, job, done, took_s):
             self._write(job, line)
 
     def _write(self, job: str | None, text: str) -> None:

@@ -64,6 +64,8 @@ class JobRun:
         """False while its ranks wait in vain for each other to connect."""
         self.began_s: float | None = None
         """When this run of it began (scenario seconds), None for long ago."""
+        self.lost_at: float | None = None
+        """When its other ranks met the death of one, None where they have not, or only as the job ended."""
         self.end: JobEnd | None = None
         """How it ended where it did not fail by itself."""
         self.is_paused = False
@@ -119,7 +121,7 @@ class JobRun:
 
     def _begin(self, at_s: float) -> None:
         """Start anew from the last checkpoint."""
-        self.began_s, self.hung_since, self.ended_at, self.end = at_s, None, None, None
+        self.began_s, self.hung_since, self.lost_at, self.ended_at, self.end = at_s, None, None, None, None
         self.by_watchdog, self.culprits = False, frozenset()
         saved = max(1.0, CHECKPOINT_S / self.job.step_time_s)
         self._steps = self._first_step = float(int(self._steps / saved) * saved)
@@ -131,6 +133,8 @@ class JobRun:
 
     def _judge(self, at_s: float, effects: Effects, stopped: npt.NDArray[np.bool_]) -> None:
         self.absent = stopped
+        if self.lost_at is None and self.effect.is_broken:
+            self.lost_at = at_s
         spots = [(int(self.rows[row]), int(gpu)) for row, gpu in np.argwhere(stopped)] if stopped.any() else ()
         self.waits_at_barrier = any(effects.doing.get(spot) in ("save", "prepare") for spot in spots)
         if self.effect.end is not None:
@@ -160,9 +164,13 @@ class JobRun:
         delay_s[np.isin(self.rows, list(self.culprits))] = 0.0
         return delay_s
 
+    def progress_at(self, at_s: float) -> float:
+        """Return the number of steps done at `at_s`, with the part of the one under way."""
+        return self._steps + ((at_s - self._since) / self.step.step_s if self.step is not None else 0.0)
+
     def steps_at(self, at_s: float) -> int:
         """Return the number of steps done at `at_s`."""
-        return int(self._steps + ((at_s - self._since) / self.step.step_s if self.step is not None else 0.0))
+        return int(self.progress_at(at_s))
 
     def sequence_at(self, at_s: float) -> int:
         """Return the number of the collective in which its ranks are."""

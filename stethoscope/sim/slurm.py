@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from stethoscope.model.ids import expand, fold
 from stethoscope.sim.logs import path_of
 
 if TYPE_CHECKING:
+    from stethoscope.sim.run import JobRun
     from stethoscope.sim.twin import Twin
 
 VERSION = "24.11.7"
@@ -45,6 +47,8 @@ def answer(twin: Twin, words: list[str]) -> tuple[int, str, str]:
             return 0, _topology(twin), ""
         case ["squeue", *_, form]:
             return 0, _squeue(twin, form), ""
+        case ["sacct", *rest]:
+            return _sacct(twin, rest)
     return 1, "", f"{words[0]}: invalid arguments\n"
 
 
@@ -111,14 +115,16 @@ def _show_job(twin: Twin, rest: list[str]) -> tuple[int, str, str]:
         return 1, "", "slurm_load_jobs error: Invalid job id specified\n"
     records = []
     for job in names or twin.runs:
-        run, state = twin.runs[job], twin.runs[job].state(twin.t_s).state
+        run = twin.runs[job]
         nodes = [twin.layout.nodes[row] for row in run.job.nodes]
+        state, code, reason = outcome(run, twin.t_s)
         records.append(
             [
                 f"JobId={job} JobName=train-{job}",
                 "UserId=alice(1001) GroupId=research(1001) MCS_label=N/A",
-                f"JobState={state} Reason=None Dependency=(null)",
-                f"StartTime={_time(twin.wall_at_0)} EndTime=Unknown Deadline=N/A",
+                f"JobState={state} Reason={reason} Dependency=(null)",
+                f"Requeue=1 Restarts={int(run.began_s is not None)} BatchFlag=1 Reboot=0 ExitCode={code}",
+                f"StartTime={_started(twin, run)} EndTime={_ended(twin, run)} Deadline=N/A",
                 f"Partition={PARTITION} AllocNode:Sid=login:4242",
                 f"NodeList={fold(nodes)}",
                 f"BatchHost={nodes[0]}",
@@ -131,16 +137,59 @@ def _show_job(twin: Twin, rest: list[str]) -> tuple[int, str, str]:
     return 0, "".join(joiner.join(lines) + end for lines in records), ""
 
 
-def _squeue(twin: Twin, form: str) -> str:
-    lines = []
+def outcome(run: JobRun, t_s: float) -> tuple[str, str, str]:
+    """Return state, exit code and reason of a job in Slurm's words."""
+    state = run.state(t_s).state
+    if state == "RUNNING":
+        return state, "0:0", "None"
+    if run.end is not None:
+        reason = {"TIMEOUT": "TimeLimit", "PREEMPTED": "Preempted", "NODE_FAIL": "NodeDown"}.get(state, "None")
+        return state, run.end.exit_code, reason
+    return state, "1:0", "NonZeroExitCode"
+
+
+def _started(twin: Twin, run: JobRun) -> str:
+    """Return when a job was started: those that ran when the scenario began a good while before."""
+    return _time(twin.wall_at_0 + (run.began_s if run.began_s is not None else 0.0))
+
+
+def _ended(twin: Twin, run: JobRun) -> str:
+    return "Unknown" if run.ended_at is None else _time(twin.wall_at_0 + run.ended_at)
+
+
+def _sacct(twin: Twin, rest: list[str]) -> tuple[int, str, str]:
+    """Return what `sacct -P` prints of one job (-j ID) or of all: the job, its script, its step."""
+    wanted = [after for before, after in itertools.pairwise(rest) if before in ("-j", "--jobs")]
+    rows = ["JobID|JobName|State|ExitCode|Reason|Start|End|NodeList"]
     for job, run in twin.runs.items():
-        state = run.state(twin.t_s).state
-        if state != "RUNNING":
+        if wanted and job not in wanted[0].split(","):
             continue
-        nodes = [twin.layout.nodes[row] for row in run.job.nodes]
+        state, code, reason = outcome(run, twin.t_s)
+        shown = "CANCELLED by 1001" if state == "CANCELLED" else state
+        nodes = fold([twin.layout.nodes[row] for row in run.job.nodes])
+        tail = f"{_started(twin, run)}|{_ended(twin, run)}|{nodes}"
+        rows.append(f"{job}|train-{job}|{shown}|{code}|{reason}|{tail}")
+        ended = run.end is not None and state not in ("COMPLETED", "FAILED")
+        first = next((exits for spot, exits in twin.effects.exits.items() if spot[0] in run.job.nodes), None)
+        step = "0:15" if ended else code if first is None or first >= 0 else f"0:{-first}"
+        rows.append(f"{job}.batch|batch|{'CANCELLED' if ended else state}|{'0:15' if ended else code}||{tail}")
+        rows.append(f"{job}.0|train|{'CANCELLED' if ended else state}|{step}||{tail}")
+    return 0, "".join(f"{row}\n" for row in rows), ""
+
+
+def _squeue(twin: Twin, form: str) -> str:
+    running = []
+    for job, run in twin.runs.items():
+        if run.ended_at is None:
+            running.append((job, "alice", _started(twin, run), list(run.job.nodes)))
+    for job, there in twin.effects.foreign_jobs.items():
+        running.append((job, "bob", _time(twin.wall_at_0), list(there)))
+    lines = []
+    for job, user, started, rows in running:
+        nodes = [twin.layout.nodes[row] for row in rows]
         values = {
-            "i": job, "T": state, "P": PARTITION, "u": "alice", "S": _time(twin.wall_at_0), "B": nodes[0],
-            "N": fold(nodes), "j": f"train-{job}", "%": "%",
+            "i": job, "T": "RUNNING", "P": PARTITION, "u": user, "S": started, "B": nodes[0], "N": fold(nodes),
+            "j": f"train-{job}", "%": "%",
         }  # fmt: skip
         lines.append(
             "".join(values.get(part[1:], part) if part[:1] == "%" else part for part in re.split(r"(%[A-Za-z%])", form))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from dataclasses import replace
+from collections import deque
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from stethoscope.errors import InternalError
 from stethoscope.model.metric import Reason
-from stethoscope.sim import lines, machine
+from stethoscope.sim import life, lines, machine
 from stethoscope.sim.build import Builds
 from stethoscope.sim.columns import GPU_COUNTERS, LIMITS, PINNED, PORT_COUNTERS, SLOW_COUNTERS
 from stethoscope.sim.effects import Effects
@@ -27,7 +27,6 @@ from stethoscope.sim.noise import Floats, Noise
 from stethoscope.sim.overrides import Override
 from stethoscope.sim.run import START_S, WATCHDOG_S, JobRun, JobState
 from stethoscope.sim.told import Told
-from stethoscope.specs.place import Place
 from stethoscope.specs.scenario import Fault, LogLine, ProbeOutput, Scenario, SetValue
 
 if TYPE_CHECKING:
@@ -39,6 +38,8 @@ if TYPE_CHECKING:
 
 Totals = npt.NDArray[np.int64]
 
+_MOST_WRITTEN = 2000
+"""Lines of a node's logs that are kept."""
 LOAD_TAU_S = 60.0
 _JITTER_S = 0.06
 """How unevenly counters are read: far less than a tick, so that a rate stays within a few percent of the truth."""
@@ -66,6 +67,7 @@ class Twin:
         self._order = itertools.count()
         self._lines: list[tuple[float, int, Callable[[], Iterable[Said]]]] = []
         self._changes: list[float] = []
+        self._written: dict[str, deque[Said]] = {}
         self.boots: dict[int, float] = {}
         """Nodes that started again, and when (scenario seconds)."""
         self.character_c = 2.0 * self.noise.normal("character gpu_temp", self.layout.gpu_shape)
@@ -103,7 +105,14 @@ class Twin:
             else:
                 said.extend(heapq.heappop(self._lines)[2]())
         self.t_s = t_s
+        for one in said:
+            if one.sink != "job":
+                self._written.setdefault(one.node, deque(maxlen=_MOST_WRITTEN)).append(one)
         return said
+
+    def written(self, node: str, *sinks: str) -> list[Said]:
+        """Return what was written by now into the logs of a node, the last lines of them: kernel, syslog, fm, sel."""
+        return [one for one in self._written.get(node, ()) if one.sink in sinks]
 
     def run_jobs(self, jobs: Iterable[Job]) -> None:
         """Run these jobs from now on: those that ran before go on, others begin, what is not named is gone."""
@@ -184,11 +193,14 @@ class Twin:
                 kind.apply(effects, age_s)
         self.effects = effects
         for run in self.runs.values():
-            was_hung, was_ended, began_s = run.hung_since, run.ended_at, run.began_s
+            was_hung, was_ended, was_lost, began_s = run.hung_since, run.ended_at, run.lost_at, run.began_s
             run.enter(at_s, effects)
             if run.began_s is not None and run.began_s != began_s:
                 self._note(run.began_s + START_S)
-                was_ended = None
+                self._say_all(life.starting(self._writer, self.layout, run, effects, run.began_s))
+                was_ended = was_lost = None
+            if run.lost_at is not None and was_lost is None:
+                self._say_all(life.peers_lost(self._writer, run, run.lost_at))
             if run.hung_since is not None and was_hung is None:
                 self._note(run.hung_since + WATCHDOG_S)
             if run.ended_at is not None and was_ended is None:
@@ -215,22 +227,17 @@ class Twin:
             self.grown[key] = self.grown.get(key, 0.0) + per_s * (at_s - self._start_s)
 
     def _end(self, run: JobRun, at_s: float) -> None:
-        """Let a job die: its ranks go one node after the other, each with its lines, Slurm's step last."""
-        culprits = sorted(run.culprits) or sorted(run.severed) or [run.job.nodes[0]]
-        where = Place(self.layout.nodes[culprits[0]], "node", culprits[0])
-        delays = dict(zip(run.job.nodes, run.delay_s().tolist(), strict=True))
-        self._note(*(at_s + delay_s for delay_s in set(delays.values())))
-        shown = lines.WATCHDOG if run.by_watchdog else (lines.PEER_CLOSED, lines.PEER_LOST)
-        for line, share in zip(shown, (0.5, 0.9), strict=True):
-            spread = {node: share * delay_s for node, delay_s in delays.items()}
-            # Where nothing but the fabric stopped, no rank is silent.
-            line = line if run.culprits or not run.by_watchdog else replace(line, who="all")
-            for said in self._writer.of_place(line, where, at_s, {}, spread):
-                if self.layout.numbers[said.node] not in run.culprits:
-                    self._say(said.at_s, _one(said))
-        last_s = at_s + max(delays.values()) + 12.0
-        for said in self._writer.of_place(lines.STEP_CANCELLED, where, last_s, {}):
-            self._say(last_s, _one(said))
+        """Let a job end: its ranks go one node after the other, each with its lines, Slurm's step last."""
+        self._note(*(at_s + delay_s for delay_s in set(run.delay_s().tolist())))
+        if run.by_watchdog:
+            self._say_all(life.timed_out(self._writer, run, at_s))
+        elif run.end is None and run.lost_at is None:
+            self._say_all(life.peers_lost(self._writer, run, at_s))
+        self._say_all(life.ending(self._writer, run, self.effects, at_s))
+
+    def _say_all(self, said: Iterable[Said]) -> None:
+        for line in said:
+            self._say(line.at_s, _one(line))
 
     def _restart(self, node: int) -> None:
         for metric, base in self._base.items():
@@ -238,7 +245,10 @@ class Twin:
             if metric in self._sums:
                 self._sums[metric][node] = 0.0
         name = self.layout.nodes[node]
-        self.grown = {key: count for key, count in self.grown.items() if key[0].split("/")[0] != name}
+        # Disks keep what they count themselves.
+        self.grown = {
+            key: count for key, count in self.grown.items() if key[0].split("/")[0] != name or "/disk/" in key[0]
+        }
 
     def _first_totals(self) -> dict[str, Totals]:
         totals = {}

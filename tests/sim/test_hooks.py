@@ -97,7 +97,7 @@ def test_lines_come_at_the_age_that_a_parameter_says_from_whom_they_should(play:
     assert [line.rank for line in said if line.text.endswith("all")] == list(range(40))
     kernel = [line for line in said if line.sink == "kernel"]
     assert {line.node for line in kernel} == {"gpu-001", "gpu-003", "gpu-004", "gpu-005"}
-    assert (kernel[0].at_s, kernel[0].text) == (30.0, "eio on gpu-001 because of gpu-002 after 20.0")
+    assert (kernel[0].at_s, kernel[0].text) == (30.0, "eio on gpu-001 because of gpu-002 after 20")
 
 
 @pytest.mark.parametrize(

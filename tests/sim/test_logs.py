@@ -56,9 +56,11 @@ def test_a_running_job_says_how_far_it_is_and_a_dead_one_does_not() -> None:
     for second in range(121):
         logs.take(world.advance_to(float(second)))
     lines = logs.files[path_of("7")].decode().splitlines()
-    steps = [line for line in lines if "] iteration " in line]
+    steps = [line for line in lines if " step " in line]
     past = round(PAST_S / EVERY_S)
-    assert " iteration    41210/  500000 | " in steps[past]
-    assert re.search(r"elapsed time per iteration \(ms\): (?:99\d|100\d)\.\d | ", steps[past])
+    assert " step 41210 | loss 1.79" in steps[past]
+    assert re.search(
+        r"step_time (?:0\.99|1\.00)\d\d s \| data_time 0\.0[45]\d\d s \| (?:99\d|100\d)\.\d samples/s", steps[past]
+    )
     assert past <= len(steps) <= past + 1 + 35 / EVERY_S
     assert any("CUDA error" in line or "NCCL" in line for line in lines)

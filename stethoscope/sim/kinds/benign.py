@@ -129,9 +129,10 @@ class CheckpointPeriodic(Kind):
     def apply(self, effects: Effects, age_s: float) -> None:
         """Pause the job while it writes."""
         every_s = max(self.number("every"), 1.0)
+        job = effects.layout.jobs[self.fault.where.name]
+        effects.job(job.id).saves_itself = True
         if age_s % every_s < every_s - self.number("write_s"):
             return
-        job = effects.layout.jobs[self.fault.where.name]
         effects.job(job.id).is_saving = True
         effects.nfs_writes[list(job.nodes)] += 900.0
 

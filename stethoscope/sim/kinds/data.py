@@ -8,6 +8,7 @@ from stethoscope.sim.board import CPUS
 from stethoscope.sim.job_effects import Storage
 from stethoscope.sim.kinds.kind import Kind, Line, progress
 from stethoscope.sim.kinds.ranks import job_of, ranks_of, spots
+from stethoscope.sim.run import WATCHDOG_S
 from stethoscope.specs.scenario import Param
 
 if TYPE_CHECKING:
@@ -122,6 +123,14 @@ class CheckpointStall(Kind):
     }
     lines = (Line("job", 0.0, "rank0", "[rank0]: saving checkpoint to /shared/ckpt/step_{step} ..."),)
 
+    def written(self) -> Iterable[Line]:
+        """Return the beginning, and the end where the others do not give up before it."""
+        yield from self.lines
+        took_s = self.number("write_s")
+        if took_s < WATCHDOG_S or not self.fault.params["watchdog"]:
+            text = f"[rank0]: saved checkpoint to /shared/ckpt/step_{{step}} in {took_s:.1f} s"
+            yield Line("job", took_s, "rank0", text)
+
     def changes(self) -> Iterable[float]:
         """Return the end of the write."""
         return (self.number("write_s"),)
@@ -131,6 +140,7 @@ class CheckpointStall(Kind):
         if age_s >= self.number("write_s"):
             return
         node, gpu = ranks_of(effects, self.fault.where)[0]
+        effects.job(job_of(effects, self.fault.where).id).saves_itself = True
         effects.stuck[node, gpu] = True
         effects.doing[node, gpu] = "save"
         effects.add("mem_dirty_writeback", 60_000.0, node)

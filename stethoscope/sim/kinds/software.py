@@ -25,6 +25,13 @@ _GIB = 1024.0
 _TOKENIZERS = 32
 
 
+def _break(effects: Effects, job: str, age_s: float) -> None:
+    """Let the ranks of a job lose one of them, and end the job `_ENDS_S` later."""
+    effects.job(job).is_broken = True
+    if age_s >= _ENDS_S:
+        effects.ended.add(job)
+
+
 class RankProcessDied(Kind):
     """The process of one rank ends before all others, by a signal, an exception, or without a word."""
 
@@ -74,8 +81,8 @@ class RankProcessDied(Kind):
         for spot in found if self.fault.params["all_ranks"] else found[:1]:
             effects.dead[spot] = True
             effects.exits[spot] = code
-        if self.fault.params["outcome"] == "crash" and age_s >= _ENDS_S:
-            effects.ended.add(job_of(effects, self.fault.where).id)
+        if self.fault.params["outcome"] == "crash":
+            _break(effects, job_of(effects, self.fault.where).id, age_s)
 
 
 class AppIllegalAccess(Kind):
@@ -128,8 +135,7 @@ class AppIllegalAccess(Kind):
             return
         effects.dead[self.node, self.index] = True
         effects.exits[self.node, self.index] = 1
-        if age_s >= 2.0 + _ENDS_S:
-            effects.ended.add(job.id)
+        _break(effects, job.id, age_s - 2.0)
 
 
 class RankCudaOom(Kind):
@@ -172,8 +178,7 @@ class RankCudaOom(Kind):
         if age_s >= self._DIES_S:
             effects.dead[node, gpu] = True
             effects.exits[node, gpu] = 1
-        if age_s >= self._DIES_S + _ENDS_S:
-            effects.ended.add(job_of(effects, self.fault.where).id)
+            _break(effects, job_of(effects, self.fault.where).id, age_s - self._DIES_S)
 
 
 class CollectiveMismatch(Kind):
@@ -294,8 +299,7 @@ class DriverVersionDrift(Kind):
             effects.dead[self.node] = True
             for gpu in range(effects.layout.gpu_shape[1]):
                 effects.exits[self.node, gpu] = 1
-        if age_s >= 2.0 + _ENDS_S:
-            effects.ended.add(job.id)
+            _break(effects, job.id, age_s - 2.0)
 
 
 class NcclEnvDrift(Kind):
