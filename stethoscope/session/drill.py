@@ -13,7 +13,7 @@ from stethoscope.analysis.triage import diagnose
 from stethoscope.errors import StethoscopeError, UsageError
 from stethoscope.model.finding import Severity
 from stethoscope.session.drill_score import Got, Row, is_related, is_within, points
-from stethoscope.session.played import Played
+from stethoscope.session.played import Played, kit
 from stethoscope.sim.scenarios import bundled, open_scenario
 from stethoscope.specs.duration import duration_s
 from stethoscope.specs.load import load
@@ -23,10 +23,10 @@ from stethoscope.specs.scenario import SCHEMA, Fault, LogLine, ProbeOutput, SetV
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
-    from typing import Any
 
     from stethoscope.model.finding import Finding
     from stethoscope.model.verdict import Diagnosis
+    from stethoscope.specs.playbook import Playbooks
     from stethoscope.specs.scenario import Event, Scenario
 
 URGENT = (Severity.P0, Severity.P1)
@@ -37,8 +37,14 @@ ROUNDS, AT_ONCE = 4, 4
 
 
 @lru_cache(maxsize=1)
-def _playbooks() -> Any:
+def _playbooks() -> Playbooks:
     return load_playbooks()
+
+
+def ready() -> None:
+    """Read all that a drill needs, once; DataError when a file of it is broken."""
+    kit()
+    _playbooks()
 
 
 class Drilled:
@@ -245,7 +251,9 @@ def _id_of(name: str) -> str:
 
 
 def drill_all(names: Sequence[str], jobs: int = 1) -> Iterator[Row]:
-    """Yield the rows of scenarios in their order, played by so many processes."""
+    """Yield the rows of scenarios in their order, played by so many processes; DataError when rules, signatures or
+    playbooks are broken."""
+    ready()
     if jobs <= 1 or len(names) <= 1:
         for name in names:
             yield _drill_safely(name)
