@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 TICK_S = 5.0
 """How often nodes send, rules look, and the logs of jobs are read."""
 _LONGEST_TEXT = 262_144
+_FLEET = "drill"
+"""The name of a scenario would tell what it is about."""
 
 
 class Kit(NamedTuple):
@@ -107,7 +109,7 @@ class Played:
         self.clock = FixedClock(self.twin.wall_at_0)
         fleet = scenario.fleet
         specs = [PlayedSpec(fleet, name, node, TICK_S) for node, name in enumerate(self.twin.layout.nodes)]
-        self._source = PlayedSource(scenario.id, specs)
+        self._source = PlayedSource(_FLEET, specs)
         self.session = self._kit.make(self._source, self.clock)
         drawn: dict[tuple[str, int], list[list[float]]] = {}
         self._nodes = {

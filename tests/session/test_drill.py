@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,13 +89,28 @@ def test_measuring_asks_the_twin_as_a_node(drilled: Drilled) -> None:
     assert played.measure("gpu-099", "mlxlink") == ()
 
 
-def test_the_same_scenario_gives_the_same(drilled: Drilled) -> None:
-    """Not one finding more, later, or in other words."""
-    again = Drilled(scenario())
+def test_the_diagnosis_reads_nothing_of_the_scenario(drilled: Drilled) -> None:
+    """Without an expectation, under another name, the same machine gives the same findings and the same answer."""
+    told_nothing = replace(scenario(), id="x", title="", source="", expect=None)
+    again = Drilled(told_nothing)
     first = again.run()
     assert [(t, f.id, place) for t, f, place in again.named] == [(t, f.id, place) for t, f, place in drilled.named]
     assert drilled.diagnosis is not None
     assert first.as_json() == drilled.diagnosis.as_json()
+
+
+def test_the_diagnosis_imports_nothing_of_the_scenario() -> None:
+    """Not even by a detour that a static graph cannot see."""
+    code = (
+        "import sys, importlib, pkgutil, stethoscope.analysis as a\n"
+        "for m in pkgutil.walk_packages(a.__path__, a.__name__ + '.'):\n"
+        "    importlib.import_module(m.name)\n"
+        "import stethoscope.model.verdict, stethoscope.specs.playbook\n"
+        "print(*(m for m in sys.modules if m.startswith(('stethoscope.sim', 'stethoscope.session'))"
+        " or m == 'stethoscope.specs.scenario'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == ""
 
 
 def test_row_of_a_drill(tmp_path: Path) -> None:
