@@ -1,13 +1,99 @@
-"""What passes while somebody looks: values that come and go again, remembered for the diagnosis; pure."""
+"""What passes while somebody looks: who fell silent first, who is late while the others wait, remembered for the
+diagnosis. Pure; the times are those of the snapshots.
+
+A rank that is late works while the others spin in a collective: it draws the most power for what it used to draw, or,
+when no kernel of it runs, is the one that is not busy. What all ranks do alike is nobody's lateness.
+"""
 
 from __future__ import annotations
 
+from collections import deque
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
+from stethoscope.analysis.job_list import known_nodes
+from stethoscope.model.ids import gpu_place, job_place
+from stethoscope.model.metric import Scope
+from stethoscope.model.verdict import Seen
+
 if TYPE_CHECKING:
-    from stethoscope.model.fleet import FleetSnapshot
+    from collections.abc import Iterable, Iterator
+
+    from stethoscope.model.fleet import FleetSnapshot, Node
     from stethoscope.model.scheduler import Job
-    from stethoscope.model.verdict import Seen
+
+Floats = npt.NDArray[np.float64]
+
+SLOW = 3.0
+"""Percent of throughput that are lost before a job counts as slower."""
+_BASE_LOOKS, _LEAST_BASE = 36, 6
+"""Looks from which the usual is taken, and how few are enough."""
+_RECENT_S, _LONG_S = 60.0, 180.0
+"""Means are taken over so long, and over that long where the loss is small."""
+_FIRM = 3
+"""Looks in a row after which something is seen, or is over."""
+_FLAT = 0.03
+"""Share of its usual traffic below which a job moves nothing."""
+_LEAST_BYTES = 1e8
+_PATIENCE_S, _PAUSES, _LONGEST_PAUSE_S = 40.0, 2.0, 300.0
+"""A job that moves nothing stands after so long, and after so many times its longest pause that ended by itself."""
+_IDLE, _BUSY, _LESS = 12.0, 85.0, 8.0
+"""Percent of utilisation: does nothing, is busy, and less busy than the others."""
+_MORE = 0.05
+"""Share of its usual power by which a rank that the others wait for stands out."""
+_STARVED = 0.75
+"""Share of its usual power below which a job that is less busy than before does less work."""
+_GONE = 0.15
+_SPREAD = 6.0
+"""Robust deviations at which one stands out."""
+_MOST_LATE = 0.5
+"""More than this share of the ranks is no odd one out."""
+
+
+@dataclass(slots=True)
+class _Sample:
+    at: float
+    mono: float
+    util: Floats
+    power: Floats
+    memory: Floats
+
+
+@dataclass(slots=True)
+class _Looked:
+    """Something that may come to be seen."""
+
+    since: float
+    value: float | str | None
+    expected: str
+    looks: int = 0
+    missed: int = 0
+    seen: bool = False
+
+
+@dataclass(slots=True)
+class _JobWatch:
+    """What is remembered of one job."""
+
+    ranks: tuple[str, ...]
+    """Places of its GPUs."""
+    samples: deque[_Sample] = field(default_factory=deque)
+    base_power: Floats | None = None
+    base_util: Floats | None = None
+    base_memory: Floats | None = None
+    base_count: Floats | None = None
+    base_bytes: float = 0.0
+    looks: int = 0
+    is_troubled: bool = False
+    first_gone: list[int] | None = None
+    """Ranks that gave their memory back at the first moment at which any had; empty when that were most."""
+    stands_since: float | None = None
+    longest_pause_s: float = 0.0
+    """Of those that ended by themselves."""
+    last_seen: float = 0.0
 
 
 class Watch:
@@ -16,12 +102,24 @@ class Watch:
     def __init__(self) -> None:
         """Remember nothing yet."""
         self._jobs: dict[str, Job] = {}
+        self._watched: dict[str, _JobWatch] = {}
+        self._looked: dict[tuple[str, str], _Looked] = {}
         self._seen: dict[tuple[str, str], Seen] = {}
+        self.version = 0
+        """Grows whenever something new is seen, or is over: then it is worth asking again."""
 
     def look(self, snapshot: FleetSnapshot) -> None:
         """Take in one snapshot, with its findings; each is later than the one before."""
+        found: dict[tuple[str, str], tuple[float | str | None, str, float]] = {}
+        present = {job.id for job in snapshot.jobs}
         for job in snapshot.jobs:
             self._jobs[job.id] = job
+            for what, place, value, expected, at in self._of_job(job, snapshot):
+                found[what, place] = value, expected, at
+        for id_, watched in self._watched.items():
+            if id_ not in present:
+                found["job_ended", job_place(id_)] = None, "", watched.last_seen
+        self._note(found, snapshot.wall)
 
     @property
     def jobs(self) -> tuple[Job, ...]:
@@ -32,3 +130,227 @@ class Watch:
     def seen(self) -> tuple[Seen, ...]:
         """Return what was noticed, in the order of time."""
         return tuple(sorted(self._seen.values(), key=lambda one: (one.at, one.what, one.place)))
+
+    # ---- one job at one moment
+
+    def _of_job(self, job: Job, snapshot: FleetSnapshot) -> Iterator[tuple[str, str, float | str | None, str, float]]:
+        nodes = known_nodes(job, snapshot)
+        now = snapshot.wall
+        places = tuple(gpu_place(node.name, gpu.index) for node in nodes for gpu in node.gpus)
+        watched = self._watched.get(job.id)
+        if watched is None or watched.ranks != places:
+            watched = self._watched[job.id] = _JobWatch(places)
+        watched.last_seen = now
+        if not places or Scope.GPU not in snapshot.tables:
+            return
+        sample = _sample(snapshot, nodes)
+        watched.samples.append(sample)
+        while watched.samples[0].mono < sample.mono - _LONG_S:
+            watched.samples.popleft()
+        moved = _moved(snapshot, nodes)
+        lost = _lost(job.id, snapshot)
+        standing = snapshot.standings.get(job.id)
+        stands = bool(
+            watched.base_bytes > _LEAST_BYTES and moved is not None and moved < _FLAT * watched.base_bytes
+        ) and not _steps(job.id, snapshot, watched)
+        late_step = standing is not None and standing.values.get("job_step_age", 0.0) > standing.values.get(
+            "job_step_limit", np.inf
+        )
+        stood_s = _stood_s(watched, now, stands=stands)
+        is_stopped = late_step or stood_s > max(_PATIENCE_S, _PAUSES * watched.longest_pause_s)
+        place = job_place(job.id)
+        gone = self._gone(watched, sample)
+        blind = np.isnan(sample.util)
+        if is_stopped or gone.any():
+            watched.is_troubled = True
+        if lost is not None and lost >= SLOW:
+            watched.is_troubled = True
+            since = standing.since.get("job_throughput_change", now) if standing is not None else now
+            yield "job_slow", place, round(lost, 1), "its own past", since
+            if moved is not None and watched.base_bytes > _LEAST_BYTES and moved < 0.1 * watched.base_bytes:
+                yield "traffic_elsewhere", place, round(100 * moved / watched.base_bytes, 1), "100 %", now
+        if not watched.is_troubled and not stands:
+            _learn(watched, sample, moved)
+        if gone.any() and watched.first_gone is None:
+            watched.first_gone = np.flatnonzero(gone).tolist() if gone.mean() <= _MOST_LATE else []
+        for number in watched.first_gone or ():
+            if gone[number]:
+                yield "rank_gone", places[number], 0, "memory in use", now
+        if blind.any() and not blind.all():
+            for number in np.flatnonzero(blind).tolist():
+                yield "rank_blind", places[number], None, "a value", now
+        if is_stopped:
+            since = now if watched.stands_since is None else watched.stands_since
+            yield "job_stopped", place, None, "steps", since
+            yield from _who_stands_out(sample, places, place, since)
+        elif not stands and lost is not None and lost >= SLOW:
+            yield from _who_is_late(watched, places, place, now, lost)
+
+    def _gone(self, watched: _JobWatch, sample: _Sample) -> npt.NDArray[np.bool_]:
+        if watched.base_memory is None or watched.looks < _LEAST_BASE:
+            return np.zeros(len(sample.memory), dtype=np.bool_)
+        with np.errstate(invalid="ignore"):
+            return np.asarray((sample.memory < _GONE * watched.base_memory) & (watched.base_memory > 0))
+
+    # ---- from looks to what is seen
+
+    def _note(self, found: dict[tuple[str, str], tuple[float | str | None, str, float]], now: float) -> None:
+        for key, (value, expected, at) in found.items():
+            looked = self._looked.get(key)
+            if looked is None:
+                looked = self._looked[key] = _Looked(at, value, expected)
+            looked.looks += 1
+            looked.missed = 0
+            if isinstance(value, float) and isinstance(looked.value, float):
+                looked.value = max(looked.value, value)
+            firm = _FIRM if key[0] not in _AT_ONCE else 1
+            if looked.looks >= firm and not looked.seen:
+                looked.seen = True
+                self.version += 1
+            if looked.seen:
+                before = self._seen.get(key)
+                began = min(looked.since, before.at) if before is not None else looked.since
+                self._seen[key] = Seen(key[0], key[1], began, None, looked.value, looked.expected)
+        for key in [key for key in self._looked if key not in found]:
+            looked = self._looked[key]
+            looked.missed += 1
+            if looked.missed >= _FIRM or not looked.seen:
+                if looked.seen:
+                    seen = self._seen[key]
+                    self._seen[key] = Seen(seen.what, seen.place, seen.at, now, seen.value, seen.expected)
+                    self.version += 1
+                del self._looked[key]
+
+
+_AT_ONCE = {"rank_gone", "job_ended", "rank_blind"}
+
+
+def _sample(snapshot: FleetSnapshot, nodes: Iterable[Node]) -> _Sample:
+    table = snapshot.tables[Scope.GPU]
+    rows = np.concatenate(
+        [np.arange(rows.start, rows.stop) for rows in (snapshot.rows(node, Scope.GPU) for node in nodes)]
+    )
+
+    def column(metric: str) -> Floats:
+        if metric not in table.index:
+            return np.full(len(rows), np.nan)
+        number = table.index[metric]
+        values = np.asarray(table.values[number, rows], dtype=np.float64)
+        return np.where(np.asarray(table.reasons[number, rows]) == 0, values, np.nan)
+
+    return _Sample(snapshot.wall, snapshot.mono, column("gpu_util"), column("gpu_power_draw"), column("gpu_fb_used"))
+
+
+def _moved(snapshot: FleetSnapshot, nodes: Iterable[Node]) -> float | None:
+    """Return what the ports of the nodes send, None where nothing is known of it."""
+    table = snapshot.tables.get(Scope.PORT)
+    if table is None or "ib_port_xmit_data" not in table.index:
+        return None
+    number = table.index["ib_port_xmit_data"]
+    rows = [row for node in nodes if not node.is_stale(snapshot.mono) for row in snapshot.rows(node, Scope.PORT)]
+    if not rows:
+        return None
+    values = np.asarray(table.values[number, rows], dtype=np.float64)
+    known = np.asarray(table.reasons[number, rows]) == 0
+    return float(values[known].sum()) if known.any() else None
+
+
+def _lost(job: str, snapshot: FleetSnapshot) -> float | None:
+    """Return the percent of its throughput that a job has lost against its own past."""
+    standing = snapshot.standings.get(job)
+    if standing is None:
+        return None
+    change = standing.values.get("job_throughput_change")
+    return None if change is None else -change
+
+
+def _steps(job: str, snapshot: FleetSnapshot, watched: _JobWatch) -> bool:
+    """Tell whether the job's log says that a step came within the last seconds."""
+    standing = snapshot.standings.get(job)
+    age_s = None if standing is None else standing.values.get("job_step_age")
+    return age_s is not None and age_s < 10.0 and watched.looks > 0
+
+
+def _learn(watched: _JobWatch, sample: _Sample, moved: float | None) -> None:
+    if watched.looks >= _BASE_LOOKS:
+        return
+    if watched.base_power is None:
+        shape = sample.power.shape
+        watched.base_power, watched.base_util, watched.base_memory = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        watched.base_count = np.zeros(shape)
+    assert watched.base_util is not None
+    assert watched.base_memory is not None
+    assert watched.base_count is not None
+    known = ~np.isnan(sample.power) & ~np.isnan(sample.util) & ~np.isnan(sample.memory)
+    count = watched.base_count + known
+    share = np.where(known, 1 / np.maximum(count, 1), 0.0)
+    watched.base_power = watched.base_power + share * (np.nan_to_num(sample.power) - watched.base_power)
+    watched.base_util = watched.base_util + share * (np.nan_to_num(sample.util) - watched.base_util)
+    watched.base_memory = watched.base_memory + share * (np.nan_to_num(sample.memory) - watched.base_memory)
+    watched.base_count = count
+    watched.looks += 1
+    if moved is not None:
+        watched.base_bytes += (moved - watched.base_bytes) / watched.looks
+
+
+def _stood_s(watched: _JobWatch, now: float, *, stands: bool) -> float:
+    """Return for how long a job moves nothing; a pause that ended by itself may come again."""
+    if stands:
+        watched.stands_since = now if watched.stands_since is None else watched.stands_since
+        return now - watched.stands_since
+    if watched.stands_since is not None:
+        watched.longest_pause_s = max(watched.longest_pause_s, min(_LONGEST_PAUSE_S, now - watched.stands_since))
+        watched.stands_since = None
+    return 0.0
+
+
+def _who_stands_out(
+    sample: _Sample, places: tuple[str, ...], place: str, now: float
+) -> Iterator[tuple[str, str, float | str | None, str, float]]:
+    """Yield the ranks that did not enter the collective in which the others stand."""
+    util = sample.util
+    busy, idle = util >= _BUSY, util <= _IDLE
+    if idle.any() and busy.sum() > idle.sum():
+        for number in np.flatnonzero(idle).tolist():
+            yield "rank_idle", places[number], round(float(util[number]), 1), "busy, as the others", now
+    elif busy.any() and idle.sum() > busy.sum():
+        # These wait on the host: who is busy is the one that they wait for.
+        for number in np.flatnonzero(busy).tolist():
+            yield "rank_busy", places[number], round(float(util[number]), 1), "waiting, as the others", now
+    else:
+        yield "stand_alike", place, None, "", now
+
+
+def _who_is_late(
+    watched: _JobWatch, places: tuple[str, ...], place: str, now: float, lost: float
+) -> Iterator[tuple[str, str, float | str | None, str, float]]:
+    """Yield the ranks that the others wait for, or that nobody is."""
+    if watched.base_power is None or watched.looks < _LEAST_BASE:
+        return
+    newest = watched.samples[-1].mono
+    span_s = _RECENT_S if lost >= 10.0 else _LONG_S
+    recent = [one for one in watched.samples if one.mono > newest - span_s]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        power = np.nanmean([one.power for one in recent], axis=0)
+        util = np.nanmean([one.util for one in recent], axis=0)
+        ratio = power / watched.base_power
+    assert watched.base_util is not None
+    middle_util, middle_ratio = float(np.nanmedian(util)), float(np.nanmedian(ratio))
+    low = util < middle_util - max(_LESS, _SPREAD * _deviation(util))
+    high = (ratio > middle_ratio + max(_MORE * min(1.0, lost / 10.0), _SPREAD * _deviation(ratio))) & ~low
+    if low.any() and low.mean() <= _MOST_LATE:
+        for number in np.flatnonzero(low).tolist():
+            yield "late_host", places[number], round(float(util[number]), 1), f"{middle_util:.0f} %", now
+        return
+    if high.any() and high.mean() <= _MOST_LATE:
+        for number in np.flatnonzero(high).tolist():
+            yield "late_busy", places[number], round(100 * float(ratio[number]), 1), f"{100 * middle_ratio:.0f} %", now
+        return
+    yield "late_nobody", place, round(100 * middle_ratio, 1), "", now
+    usual = float(np.nanmedian(watched.base_util))
+    if middle_util < usual - _LESS and middle_ratio < _STARVED:
+        yield "all_starve", place, round(middle_util, 1), f"{usual:.0f} %", now
+
+
+def _deviation(values: Floats) -> float:
+    return 1.4826 * float(np.nanmedian(np.abs(values - np.nanmedian(values))))

@@ -50,6 +50,8 @@ class Heard:
     log: Log
     verdict: LogVerdict
     alternatives: tuple[LogVerdict, ...] = ()
+    job: str = ""
+    """Id of the job whose log it is; empty for the kernel logs of the fleet."""
 
 
 @dataclass(frozen=True, slots=True)

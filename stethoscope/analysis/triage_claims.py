@@ -1,0 +1,323 @@
+"""Claims: each piece of evidence that speaks for a root cause at a place. A fact counts once, whoever tells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stethoscope.analysis.triage_case import holds
+from stethoscope.clock import from_iso, iso
+from stethoscope.model.finding import Fact, Severity
+from stethoscope.model.ids import node_of
+from stethoscope.model.verdict import HEALTHY, UNKNOWN
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator
+
+    from stethoscope.analysis.triage_case import Case
+    from stethoscope.analysis.triage_places import Places
+    from stethoscope.model.logs import Culprit, LogVerdict
+    from stethoscope.model.night import Entry
+    from stethoscope.model.verdict import Heard, Measured, Scene
+    from stethoscope.specs.playbook import Playbooks, SignSpec
+
+_BY_SEVERITY = {Severity.P0: 0.95, Severity.P1: 0.8, Severity.P2: 0.6}
+"""Weight of a finding of which the playbooks say nothing."""
+_OF_LOG, _OF_ALTERNATIVE, _WITHOUT_PLACE = 0.95, 0.5, 0.7
+_VAGUE = {"straggler_or_slow_rank", UNKNOWN, HEALTHY}
+"""What a log says when it only sees that something is slow."""
+_MOST_FACTS = 3
+_SAME_MOMENT_S = 120.0
+
+
+@dataclass(slots=True)
+class Claim:
+    """One piece of evidence."""
+
+    cause: str
+    places: tuple[str, ...]
+    weight: float
+    source: str
+    """What tells it: `finding`, `log`, `picture`, `measured`; of each the strongest counts."""
+    since: float | None = None
+    until: float | None = None
+    facts: tuple[Fact, ...] = ()
+    severity: Severity | None = None
+    """Where the evidence itself says how urgent it is."""
+    scope: str = ""
+    rule: str = ""
+    says: str = ""
+    """In words, without the place."""
+    signature: str | None = None
+    job: str = ""
+    unfelt: bool = False
+    """No job feels what it tells of."""
+    rank: int | None = None
+    against: tuple[str, ...] = field(default=())
+    """Root causes that it speaks against at its place."""
+
+
+def claims_of(scene: Scene, books: Playbooks, places: Places, cases: list[Case]) -> list[Claim]:
+    """Return all evidence of a scene, the earliest first."""
+    claims = [claim for entry in scene.entries for claim in _of_finding(entry, books, places)]
+    claims += [claim for heard in scene.logs for claim in _of_log(heard, books, places)]
+    claims += [claim for case in cases for claim in _of_pictures(case, books, places)]
+    claims += [claim for measured in scene.measured for claim in _of_measured(measured, books, places, cases)]
+    claims += list(_gathered(claims, books, places))
+    return sorted(claims, key=_key)
+
+
+def _key(claim: Claim) -> tuple[float, str, tuple[str, ...], str, str]:
+    return (claim.since if claim.since is not None else 0.0, claim.cause, claim.places, claim.source, claim.rule)
+
+
+# ---- findings
+
+
+def _of_finding(entry: Entry, books: Playbooks, places: Places) -> Iterator[Claim]:
+    finding = entry.finding
+    severity = entry.worst if entry.worst.rank < finding.severity.rank else finding.severity
+    if severity not in _BY_SEVERITY or entry.ended == "folded" or finding.rule in books.symptoms:
+        return
+    default = [(finding.root_cause, _BY_SEVERITY[severity], 1)] if finding.root_cause else []
+    nodes = len({node_of(place) for place in finding.where})
+    since = entry.spans[0][0]
+    until = entry.spans[-1][1]
+    for cause, weight, least in books.shows.get(finding.rule, default):
+        if cause in (HEALTHY, UNKNOWN) or nodes < least:
+            continue
+        spec = books.causes.get(cause)
+        part = spec.part if spec is not None else ""
+        if finding.cause.startswith("leaf/") and part == "leaf":
+            meant: tuple[str, ...] = (finding.cause,)
+        else:
+            meant = tuple(dict.fromkeys(one for place in finding.where for one in places.part(place, part)))
+        facts = finding.evidence[:_MOST_FACTS] or (
+            Fact(finding.summary, None, "", finding.where[0] if finding.where else "", iso(since), finding.rule),
+        )
+        yield Claim(
+            cause,
+            meant,
+            weight,
+            "finding",
+            since,
+            until,
+            facts,
+            rule=finding.rule,
+            says=finding.summary,
+            unfelt=spec is not None and finding.rule in spec.unfelt,
+        )
+
+
+# ---- logs
+
+
+def _of_log(heard: Heard, books: Playbooks, places: Places) -> Iterator[Claim]:
+    for number, verdict in enumerate((heard.verdict, *heard.alternatives)):
+        if verdict.root_cause in (HEALTHY, UNKNOWN):
+            continue
+        meant = tuple(
+            dict.fromkeys(p for c in verdict.culprits for p in _of_culprit(c, verdict, heard.job, books, places))
+        )
+        if not meant and verdict.root_cause in _VAGUE:
+            continue
+        weight = verdict.confidence * (_OF_LOG if number == 0 or not heard.job else _OF_ALTERNATIVE)
+        spec = books.causes.get(verdict.root_cause)
+        if not meant:
+            if not heard.job:
+                continue
+            meant, weight = (f"job/{heard.job}",), weight * _WITHOUT_PLACE
+        elif spec is not None and spec.part == "job" and heard.job:
+            meant = (f"job/{heard.job}",)
+        yield Claim(
+            verdict.root_cause,
+            meant,
+            weight,
+            "log",
+            _since(verdict),
+            None,
+            verdict.supports[:_MOST_FACTS],
+            says=verdict.summary,
+            signature=verdict.signature,
+            job=heard.job,
+            rank=next((c.rank for c in verdict.culprits if c.rank is not None), None),
+        )
+
+
+def _since(verdict: LogVerdict) -> float | None:
+    times = [at for at in (from_iso(fact.at) for fact in verdict.supports if fact.at) if at is not None]
+    return min(times, default=None)
+
+
+def _of_culprit(culprit: Culprit, verdict: LogVerdict, job: str, books: Playbooks, places: Places) -> tuple[str, ...]:
+    spec = books.causes.get(verdict.root_cause)
+    part = spec.part if spec is not None else "node"
+    place = culprit.place or culprit.host or ""
+    if place and places.node(node_of(place)) is None:
+        place = ""
+    if culprit.rank is not None and job and (part in ("rank", "gpu") or not place):
+        gpu = places.by_rank(job, culprit.rank)
+        if part == "rank":
+            return (f"job/{job}/rank/{culprit.rank}",)
+        if gpu:
+            place = gpu if part == "gpu" and place.count("/") < 2 else place or node_of(gpu)
+    return places.part(place, part, job) if place else ()
+
+
+# ---- what ranks do together
+
+
+def _of_pictures(case: Case, books: Playbooks, places: Places) -> Iterator[Claim]:
+    for picture in books.pictures:
+        if holds(picture.when, case) is not True:
+            continue
+        spec = books.causes.get(picture.root_cause)
+        part = picture.part or (spec.part if spec is not None else "node")
+        value = case.values.get(picture.at)
+        found = value if isinstance(value, tuple) else (case.place,)
+        job = case.job.id if case.job is not None else ""
+        meant = tuple(dict.fromkeys(one for place in _whole(found, places) for one in places.part(place, part, job)))
+        fact = case.evidence.get(picture.at) or case.evidence.get("trouble")
+        facts = tuple(one for one in (fact, case.evidence.get("trouble")) if one is not None)
+        yield Claim(
+            picture.root_cause,
+            meant,
+            picture.weight,
+            "picture",
+            case.began.get(picture.at, case.since),
+            None,
+            tuple(dict.fromkeys(facts)),
+            Severity(picture.severity) if picture.severity else None,
+            picture.scope,
+            picture.id,
+            picture.says,
+            job=job,
+        )
+
+
+def _whole(found: tuple[str, ...], places: Places) -> tuple[str, ...]:
+    """Return places with all GPUs of a node as the node."""
+    kept: list[str] = []
+    for place in found:
+        node = places.node(node_of(place))
+        if node is not None and "/gpu/" in place and len(node.gpus) > 1:
+            own = [one for one in found if one.startswith(f"{node.name}/gpu/")]
+            if len(own) >= max(2, (3 * len(node.gpus)) // 4):
+                kept.append(node.name)
+                continue
+        kept.append(place)
+    return tuple(dict.fromkeys(kept))
+
+
+# ---- what tools print
+
+
+def _of_measured(measured: Measured, books: Playbooks, places: Places, cases: list[Case]) -> Iterator[Claim]:
+    for sign in books.signs:
+        if measured.probe not in sign.probe:
+            continue
+        found = next(iter(books.patterns[sign.id].finditer(measured.text)), None)
+        if found is None:
+            continue
+        place = _place_of(sign, measured, found, places, cases)
+        says = _filled(sign.says, found, place)
+        fact = Fact(says, found.group(0).strip()[:160], "", place, iso(measured.at), measured.probe)
+        since = _told_at(found)
+        for number, cause in enumerate(sign.shows):
+            spec = books.causes.get(cause)
+            meant = places.part(place, spec.part, "") if spec is not None and not sign.part else (place,)
+            yield Claim(
+                cause, meant or (place,), sign.weight * 0.6**number, "measured", since, None, (fact,), rule=sign.id,
+                says=says, against=tuple(sign.rules_out),
+            )  # fmt: skip
+        if not sign.shows:
+            yield Claim(
+                "",
+                (place,),
+                0.0,
+                "measured",
+                None,
+                None,
+                (fact,),
+                rule=sign.id,
+                says=says,
+                against=tuple(sign.rules_out),
+            )
+
+
+def _told_at(found: re.Match[str]) -> float | None:
+    """Return the time that a line says itself, in groups `date` (month/day/year) and `time`."""
+    groups = found.groupdict()
+    if not groups.get("date") or not groups.get("time"):
+        return None
+    month, day, year = groups["date"].split("/")
+    try:
+        return from_iso(f"{year}-{month}-{day}T{groups['time']}Z")
+    except ValueError:
+        return None
+
+
+def _place_of(sign: SignSpec, measured: Measured, found: re.Match[str], places: Places, cases: list[Case]) -> str:
+    if not sign.part:
+        return measured.place
+    part = _filled(sign.part, found, measured.place)
+    if part.startswith("rank/"):
+        job = measured.place if measured.place.startswith("job/") else ""
+        if not job:
+            job = next((case.place for case in cases if node_of(measured.place) in case.nodes), "")
+        return f"{'/'.join(job.split('/')[:2])}/{part}"
+    if part == "job":
+        job = measured.place if measured.place.startswith("job/") else ""
+        return job or next((case.place for case in cases if node_of(measured.place) in case.nodes), measured.place)
+    if part.startswith("@"):
+        return part[1:]
+    return f"{node_of(measured.place)}/{part}" if part != "node" else node_of(measured.place)
+
+
+def _filled(text: str, found: re.Match[str], place: str) -> str:
+    for name, value in found.groupdict().items():
+        text = text.replace("{" + name + "}", value or "")
+    return text.replace("{place}", place).replace("{node}", node_of(place))
+
+
+# ---- what many have at once
+
+
+def _gathered(claims: list[Claim], books: Playbooks, places: Places) -> Iterator[Claim]:
+    for cause in books.causes.values():
+        for gathers in cause.gathers:
+            own = [claim for claim in claims if claim.cause == cause.root_cause and claim.source in ("finding", "log")]
+            groups: dict[str, dict[str, Claim]] = {}
+            for claim in own:
+                for place in claim.places:
+                    shared = _shared(place, gathers.at, places)
+                    if shared:
+                        groups.setdefault(shared, {}).setdefault(place, claim)
+            for shared in sorted(groups):
+                parts = groups[shared]
+                nodes = {node_of(place) for place in parts}
+                times = sorted(claim.since for claim in parts.values() if claim.since is not None)
+                near = [at for at in times if at <= times[0] + _SAME_MOMENT_S] if times else []
+                if len(parts) < gathers.least or len(nodes) < gathers.nodes:
+                    continue
+                if gathers.at == "leaf" and len(near) < gathers.least:
+                    continue
+                first = min(parts.values(), key=_key)
+                fact = Fact(
+                    f"{len(parts)} parts on {len(nodes)} node{'s' if len(nodes) > 1 else ''} have it at once",
+                    len(parts), "one", shared, iso(times[0]) if times else "", first.rule or first.source,
+                )  # fmt: skip
+                yield Claim(
+                    gathers.root_cause, (shared,), gathers.weight, "finding", times[0] if times else None, None,
+                    (fact, *first.facts[:2]), rule=first.rule, says=first.says, signature=first.signature,
+                )  # fmt: skip
+
+
+def _shared(place: str, at: str, places: Places) -> str:
+    if at == "leaf":
+        return place if place.startswith("leaf/") else places.leaf(place)
+    if at == "rack":
+        rack = places.rack(place)
+        return f"rack/{rack}" if rack else ""
+    return node_of(place) if places.node(node_of(place)) is not None else ""

@@ -1,0 +1,229 @@
+"""Hypotheses: claims put together by root cause and place, weighed, and told apart into causes and what follows from
+them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stethoscope.analysis.triage_case import ENDED, NONE, SLOWER, STOPPED
+from stethoscope.model.ids import node_of
+
+if TYPE_CHECKING:
+    from stethoscope.analysis.triage_case import Case
+    from stethoscope.analysis.triage_claims import Claim
+    from stethoscope.analysis.triage_places import Places
+    from stethoscope.specs.playbook import CauseSpec, Playbooks
+
+MOST = 0.97
+LATE_S = 90.0
+"""A cause is found at most so long after what follows from it."""
+_BEFORE_S, _AFTER_S = 900.0, 120.0
+"""A cause begins at most so long before and after the trouble that it explains."""
+_LEAST_SHARE = 0.5
+"""What explains another one weighs at least this share of it."""
+_BONUS = 0.04
+
+
+@dataclass(slots=True)
+class Hypothesis:
+    """One root cause at one unit: a node, a leaf, a rack, a storage, a job."""
+
+    cause: str
+    unit: str
+    claims: list[Claim]
+    spec: CauseSpec | None
+    weight: float = 0.0
+    fit: float = 1.0
+    """How well it explains what the job does: 1 well, 0 not at all."""
+    case: Case | None = None
+    """The job that feels it."""
+    explained_by: Hypothesis | None = None
+    explains: list[Hypothesis] = field(default_factory=list)
+    against: list[str] = field(default_factory=list)
+
+    @property
+    def since(self) -> float | None:
+        """Return when it was first told of."""
+        times = [claim.since for claim in self.claims if claim.since is not None]
+        return min(times) if times else None
+
+    @property
+    def strongest(self) -> Claim:
+        """Return the claim that weighs most."""
+        return max(self.claims, key=lambda claim: (claim.weight, claim.source == "finding", claim.rule))
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Return its culprits: of the strong claims the finest places."""
+        best = self.strongest.weight
+        strong = [claim for claim in self.claims if claim.weight >= 0.6 * best]
+        named = [place for claim in strong for place in claim.places if self._is_here(place)]
+        fine = [place for place in dict.fromkeys(named) if not any(other.startswith(f"{place}/") for other in named)]
+        return tuple(fine) or (self.unit,)
+
+    def _is_here(self, place: str) -> bool:
+        return place == self.unit or place.startswith(f"{self.unit}/")
+
+    @property
+    def score(self) -> float:
+        """Return how much it is believed to be the reason."""
+        return self.weight * self.fit
+
+
+def hypotheses_of(claims: list[Claim], books: Playbooks, places: Places) -> list[Hypothesis]:
+    """Return every root cause at every unit that something speaks for, weighed."""
+    groups: dict[tuple[str, str], Hypothesis] = {}
+    for claim in claims:
+        if not claim.cause:
+            continue
+        for unit in dict.fromkeys(places.unit(place) for place in claim.places):
+            key = (claim.cause, _job_unit(unit))
+            if key not in groups:
+                groups[key] = Hypothesis(claim.cause, _job_unit(unit), [], books.causes.get(claim.cause))
+            groups[key].claims.append(claim)
+    for one in groups.values():
+        one.weight = _weight(one)
+    _lower(groups, claims, places)
+    return [groups[key] for key in sorted(groups)]
+
+
+def _job_unit(unit: str) -> str:
+    return "/".join(unit.split("/")[:2]) if unit.startswith("job/") else unit
+
+
+def _weight(one: Hypothesis) -> float:
+    best: dict[str, float] = {}
+    for claim in one.claims:
+        best[claim.source] = max(best.get(claim.source, 0.0), claim.weight)
+    # Several rules that see the same differently are a little more than one.
+    rules = {claim.rule for claim in one.claims if claim.source == "finding" and claim.weight >= 0.2}
+    if len(rules) > 1:
+        best["finding"] = min(MOST, best["finding"] + 0.1 * (1 - best["finding"]) * (len(rules) - 1))
+    rest = 1.0
+    for weight in best.values():
+        rest *= 1.0 - weight
+    return min(MOST, 1.0 - rest)
+
+
+def _lower(groups: dict[tuple[str, str], Hypothesis], claims: list[Claim], places: Places) -> None:
+    """Let measurements speak against what they rule out."""
+    for claim in claims:
+        for cause in claim.against:
+            for place in claim.places:
+                one = groups.get((cause, _job_unit(places.unit(place))))
+                if one is not None:
+                    one.weight *= 0.4
+                    one.against.append(claim.says)
+
+
+def fit(hypotheses: list[Hypothesis], cases: list[Case], places: Places) -> None:
+    """Work out how well each explains what the jobs do that have to do with it."""
+    troubled = [case for case in cases if case.trouble != NONE]
+    for one in hypotheses:
+        touched = {f"job/{job.id}" for place in one.places for job in places.jobs_on(place)}
+        own = [case for case in troubled if case.place in touched]
+        one.case = own[0] if own else next((case for case in cases if case.place in touched), None)
+        if not troubled:
+            one.fit = 1.0
+        elif not own:
+            one.fit = 0.35
+        else:
+            one.fit = max(_fit(one, case) for case in own)
+            one.case = max(own, key=lambda case: _fit(one, case))
+
+
+def _fit(one: Hypothesis, case: Case) -> float:
+    does = set(one.spec.job) if one.spec is not None else {"stops", "slows"}
+    fit = 1.0
+    if case.trouble in (STOPPED, ENDED) and "stops" not in does:
+        fit = 0.45
+    if case.trouble == SLOWER and not does & {"slows", "starves"}:
+        fit = 0.3
+    if all(claim.unfelt for claim in one.claims if claim.source == "finding") and any(
+        claim.source == "finding" for claim in one.claims
+    ):
+        fit = min(fit, 0.3)
+    if case.since is not None and one.since is not None:
+        if one.since > case.since + _AFTER_S and not any(claim.source in ("log", "measured") for claim in one.claims):
+            fit *= 0.6
+        elif one.since < case.since - _BEFORE_S:
+            fit *= 0.7
+    return fit
+
+
+def explain(hypotheses: list[Hypothesis], places: Places) -> None:
+    """Find out which of them follow from which."""
+    links = [
+        (cause, other)
+        for cause in hypotheses
+        for other in hypotheses
+        if cause is not other and _follows(cause, other, places)
+    ]
+    both = {(id(cause), id(other)) for cause, other in links}
+    for cause, other in sorted(links, key=lambda link: (-link[0].weight, link[0].cause, link[0].unit)):
+        if (id(other), id(cause)) in both and _is_first(other, cause):
+            continue
+        if _leads_to(cause, other):
+            continue
+        if other.explained_by is None or other.explained_by.weight < cause.weight:
+            if other.explained_by is not None:
+                other.explained_by.explains.remove(other)
+            other.explained_by = cause
+            cause.explains.append(other)
+    for one in hypotheses:
+        if one.explains and one.explained_by is None:
+            one.weight = min(MOST, one.weight + _BONUS)
+
+
+def _follows(cause: Hypothesis, other: Hypothesis, places: Places) -> bool:
+    if cause.spec is None or cause.weight < _LEAST_SHARE * other.weight or cause.weight < 0.3:
+        return False
+    for follows in cause.spec.explains:
+        if other.cause in follows.causes and _reaches(cause, other, follows.at, places) and _in_time(cause, other):
+            return True
+    return False
+
+
+def _in_time(cause: Hypothesis, other: Hypothesis) -> bool:
+    if cause.since is None or other.since is None:
+        return True
+    return cause.since <= other.since + LATE_S
+
+
+def _reaches(cause: Hypothesis, other: Hypothesis, at: str, places: Places) -> bool:
+    if at == "all":
+        return True
+    if at == "part":
+        here, there = cause.places, other.places
+        return any(a == b or a.startswith(f"{b}/") or b.startswith(f"{a}/") for a in here for b in there)
+    if at == "node":
+        if cause.unit == other.unit:
+            return True
+        nodes = {node_of(place) for place in cause.places}
+        return bool(nodes & {node_of(place) for place in other.places})
+    if at == "rack":
+        racks = {places.rack(place) for place in cause.places} - {""}
+        same = {node_of(place) for place in cause.places} & {node_of(place) for place in other.places}
+        return bool(same) or (
+            cause.unit.startswith("rack/") and bool(racks & {places.rack(place) for place in other.places})
+        )
+    mine = {job.id for place in cause.places for job in places.jobs_on(place)}
+    return bool(mine & {job.id for place in other.places for job in places.jobs_on(place)})
+
+
+def _is_first(one: Hypothesis, other: Hypothesis) -> bool:
+    """Tell which of two that explain each other is the cause: the earlier, else the heavier."""
+    if one.since is not None and other.since is not None and abs(one.since - other.since) > 5.0:
+        return one.since < other.since
+    return (one.weight, other.cause) > (other.weight, one.cause)
+
+
+def _leads_to(cause: Hypothesis, other: Hypothesis) -> bool:
+    """Tell whether `other` already explains `cause`, over any number of steps."""
+    step: Hypothesis | None = cause
+    while step is not None:
+        if step is other:
+            return True
+        step = step.explained_by
+    return False
