@@ -18,6 +18,7 @@ from stethoscope.collect.link import Ending, LinkFailure, NodeLink, Running, cle
 from stethoscope.collect.owner import CIPHERS, KEX, Options, Owner, drop_mute
 from stethoscope.collect.proxy import Proxies
 from stethoscope.collect.resolve import Resolver
+from stethoscope.collect.shed import shed
 from stethoscope.collect.target import Target, Targets, hosts_of
 from stethoscope.model.frame import LinkState
 from stethoscope.text import clean
@@ -208,7 +209,7 @@ class SshDialer:
             raise LinkFailure(LinkState.CLOSED, f"the server started no command: {clean_error(error)}") from None
         with suppress(OSError, asyncssh.Error):
             channel.write(payload)
-        _shed(connection, channel)
+        shed(connection, channel)
         if link.node.tick_s < KEEPALIVE_S:
             # Its lines keep the connection alive, and `NodeLink.check` ends it when they stay away.
             connection.set_keepalive(0)
@@ -308,16 +309,3 @@ class SshDialer:
     async def _connect_hop(self, text: str, before: str, via: Via) -> Opened:
         connection, _, verified = await self._connect(self._targets.hop(text, before), via)
         return connection, verified
-
-
-def _shed(connection: asyncssh.SSHClientConnection, channel: asyncssh.SSHClientChannel[bytes]) -> None:
-    """Let go of 5 KB that asyncssh keeps of how a connection began: nothing reads it again, another exchange of keys
-    makes its own."""
-    if getattr(connection, "_kex", None) is None:
-        for one, name, nothing in (
-            (connection, "_client_kexinit", b""),
-            (connection, "_server_kexinit", b""),
-            (channel, "_command", None),
-        ):
-            if hasattr(one, name):
-                setattr(one, name, nothing)

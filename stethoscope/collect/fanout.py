@@ -59,7 +59,8 @@ class _Lane:
     def __init__(self, link: NodeLink, jitter: Callable[[], float]) -> None:
         self.link = link
         self.backoff = Backoff(jitter)
-        self.wake = asyncio.Event()
+        self.wake: asyncio.Event | None = None
+        """Ends the pause between two attempts; there while there is one."""
         self.settled = False
 
 
@@ -125,7 +126,8 @@ class Fanout:
         lanes = self._lanes.values() if node is None else [self._lanes[node]] if node in self._lanes else []
         for lane in lanes:
             lane.backoff.clear()
-            lane.wake.set()
+            if lane.wake is not None:
+                lane.wake.set()
 
     def note(self, node: str) -> str:
         """Return what the login to `node` printed before the probe spoke, cleaned."""
@@ -138,11 +140,12 @@ class Fanout:
             except Exception as error:  # noqa: BLE001 -- a defect met on one node must not cost the others
                 failure = LinkFailure(LinkState.ERROR, f"{type(error).__name__}: {error}")
             pause_s = lane.backoff.failed(patient=failure.patient, live_s=lane.link.live_s)
-            lane.wake.clear()
+            lane.wake = asyncio.Event()
             lane.link.failed(failure, self._clock.wall() + pause_s)
             self._settle(lane)
             with suppress(TimeoutError):
                 await asyncio.wait_for(lane.wake.wait(), pause_s)
+            lane.wake = None
 
     async def _attempt(self, lane: _Lane, dialer: Dialer) -> LinkFailure:
         link, nonce = lane.link, secrets.token_hex(16)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,9 +39,10 @@ def probe_program(nodes: int = 1) -> Program:
     from stethoscope.collect import payload, shell, watchlist
 
     pace = watchlist.pace_of(nodes)
+    # Every link keeps its line for as long as it may be asked for: the same one, of 6 KB.
     return Program(
         payload.command,
         payload.payload,
-        lambda sudo: payload.watch_line(sudo, pace),
-        lambda sudo: shell.watch_line(sudo, pace),
+        cache(lambda sudo: payload.watch_line(sudo, pace)),
+        cache(lambda sudo: shell.watch_line(sudo, pace)),
     )
