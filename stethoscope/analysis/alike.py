@@ -54,6 +54,11 @@ def is_equal(one: Array, other: Array) -> bool:
     return bool((one.view(f"u{one.itemsize}") == other.view(f"u{other.itemsize}")).all())
 
 
+def is_any(flags: Array) -> bool:
+    """Tell whether any of some flags is set."""
+    return bool(flags[0]) if is_uniform(flags) else bool(flags.any())
+
+
 class Recall:
     """What was made last time, by a key, and of what."""
 
@@ -61,6 +66,7 @@ class Recall:
         """Know nothing yet."""
         self._made: dict[Hashable, tuple[tuple[object, ...], Any]] = {}
         self._same: dict[Hashable, Array] = {}
+        self._equal: dict[Hashable, Any] = {}
 
     def made(self, key: Hashable, of: tuple[object, ...], make: Callable[[], T]) -> T:
         """Return what `make` makes; the same object as last time when that was made `of` the very same objects."""
@@ -79,6 +85,15 @@ class Recall:
             return before
         self._same[key] = array = settled(array)
         return array
+
+    def equal(self, key: Hashable, made: T) -> T:
+        """Return the object of last time when this one is equal to it, else this one; nobody may change it any more."""
+        before = self._equal.get(key)
+        if before is not None and before == made:
+            same: T = before
+            return same
+        self._equal[key] = made
+        return made
 
 
 def _is(one: object, other: object) -> bool:

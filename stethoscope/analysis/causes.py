@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stethoscope.analysis.alike import is_equal
 from stethoscope.analysis.sharing import ORDER
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stethoscope.analysis.layout import Numbers
     from stethoscope.analysis.sharing import Groups, Kind, Sharing
     from stethoscope.analysis.windows import Flags
@@ -100,6 +103,38 @@ class Affected:
         flags = np.zeros(self.nodes, dtype=bool)
         flags[self.owner[rows]] = True
         return flags
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was found of one rule, and of what: of the same it is not found again."""
+
+    affected: Affected
+    sharing: Sharing
+    below_since: Mapping[str, float]
+    """What was remembered before."""
+    causes: list[Cause]
+
+    def stands(self, affected: Affected, sharing: Sharing, held: Held) -> bool:
+        """Tell whether nothing has changed; what has too few members changes by itself."""
+        one, other = self.affected, affected
+        return (
+            sharing is self.sharing
+            and held.below_since == self.below_since
+            and all(since == inf for since in self.below_since.values())
+            and one.owner is other.owner
+            and (one.started, one.nodes) == (other.started, other.nodes)
+            and is_equal(one.since, other.since)
+            and all(
+                np.array_equal(before, now)
+                for before, now in (
+                    (one.active, other.active),
+                    (one.seen, other.seen),
+                    (one.population, other.population),
+                    (one.in_service, other.in_service),
+                )
+            )
+        )
 
 
 @dataclass(slots=True)

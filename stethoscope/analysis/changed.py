@@ -43,6 +43,8 @@ class Told:
     def of(self, at: Floats, before: Floats, after: Floats) -> list[Floats]:
         """Take what is known now, NaN for nothing; return what is to be told."""
         known = ~np.isnan(at)
+        if not known.any():
+            return self._last
         now = (at, before, after)
         self._last = [np.where(known, new, old) for new, old in zip(now, self._last, strict=True)]
         return self._last
@@ -89,8 +91,9 @@ class Watch:
         scope = self._metric.scope
         owner = moment.layout.owner[scope]
         since = self.occupation.since(scope, owner)
-        self.detector.forget(since != self._since)
-        self._since = since.copy()
+        if since is not self._since:
+            self.detector.forget(since != self._since)
+            self._since = since
         works = (self.occupation.role(scope, owner) == BUSY) & (moment.mono - since >= GRACE_S)
         values = moment.values(self._metric.id)
         if self._leaf.of:
@@ -131,15 +134,17 @@ def changed(leaf: Changed, moment: Moment, evaluator: Evaluator) -> Answer:
     watch = evaluator.memory(leaf)
     assert isinstance(watch, Watch)
     detector = watch.detector
-    lately = moment.mono - detector.at <= leaf.within_s
-    step = detector.after - detector.before
-    wanted = {"low": step < 0, "high": step > 0, "both": step != 0}[leaf.direction]
-    verdicts = np.where(lately & wanted, np.int8(TRUE), np.int8(FALSE))
-    verdicts[~detector.knows] = UNKNOWN
+    verdicts = np.where(detector.knows, np.int8(FALSE), np.int8(UNKNOWN))
+    lately = np.flatnonzero(moment.mono - detector.at <= leaf.within_s)
+    if len(lately):
+        step = detector.after[lately] - detector.before[lately]
+        wanted = {"low": step < 0, "high": step > 0, "both": step != 0}[leaf.direction]
+        lately = lately[wanted & detector.knows[lately]]
+        verdicts[lately] = TRUE
     scope = moment.catalogue[leaf.metric].scope
-    owner = moment.layout.owner[scope]
     # What does not work any more has not slowed down.
-    verdicts[(watch.occupation.role(scope, owner) != BUSY) & (owner >= 0)] = FALSE
+    idle = watch.occupation.unoccupied(scope, moment.layout.owner[scope])
+    np.copyto(verdicts, np.int8(FALSE), where=idle)
     moment.keep_changes(leaf, *watch.told.of(moments_of(detector.at), detector.before, detector.after))
     return verdicts, detector.after
 

@@ -15,6 +15,7 @@ import numpy as np
 from stethoscope.analysis.windows import fitted
 
 if TYPE_CHECKING:
+    from stethoscope.analysis.layout import Numbers
     from stethoscope.analysis.windows import Flags
     from stethoscope.model.fleet import Floats
 
@@ -41,6 +42,7 @@ _STATE = (
     "level", "noise", "samples", "up", "down", "began", "run_mean", "run_samples", "run_all", "run_spread", "usual_s",
     "at", "before", "after",
 )  # fmt: skip
+_CALM = ("level", "noise", "samples")
 _RUN = ("run_mean", "run_samples", "run_all", "run_spread")
 _NONE_YET = frozenset({"level", "began", "at", "before", "after"})
 
@@ -97,14 +99,33 @@ class Detector:
         rows = np.flatnonzero(new & np.isfinite(values))
         if not len(rows):
             return
+        runs = np.logical_or.reduce([self._state[name][rows] > 0 for name in ("up", "down", "run_samples")])
+        now = {name: self._state[name][rows] for name in _CALM}
+        z, off, sigma, learning = self._measured(now, values[rows])
+        # Of most rows nothing but level and noise moves.
+        calm = ~runs & (np.abs(z) <= self._sure / 2)
+        if not calm.all():
+            self._take_others(values, at, rows[~calm])
+            rows, off, sigma, learning = (array[calm] for array in (rows, off, sigma, learning))
+            now = {name: array[calm] for name, array in now.items()}
+        self._learn(now, off, sigma, np.ones(len(rows), dtype=bool), learning)
+        for name in _CALM:
+            self._state[name][rows] = now[name]
+
+    def _take_others(self, values: Floats, at: Floats, rows: Numbers) -> None:
+        """Take a sample of rows that are in a run, or begin one."""
         now = {name: array[rows] for name, array in self._state.items()}
-        self._advance(now, values[rows], at[rows])
+        z, off, sigma, learning = self._measured(now, values[rows])
+        outside = self._run(now, values[rows], at[rows], z)
+        self._learn(now, off, sigma, now["run_samples"] == 0, learning)
+        self._declare(now, at[rows], sigma, outside)
         for name, array in self._state.items():
             array[rows] = now[name]
 
-    def _advance(self, now: dict[str, Floats], x: Floats, at: Floats) -> None:
-        first = now["samples"] == 0
-        now["level"] = np.where(first, x, now["level"])
+    def _measured(self, now: dict[str, Floats], x: Floats) -> tuple[Floats, Floats, Floats, Flags]:
+        """Return how far samples lie from their level, in noises and as they are, the noise, and which rows learn yet;
+        the first sample of a row is its level."""
+        now["level"] = np.where(now["samples"] == 0, x, now["level"])
         sigma = np.maximum(now["noise"] * MEAN_TO_SIGMA, self._resolution)
         sigma = np.maximum(sigma, np.abs(now["level"]) * self._share / self._sure)
         off = x - now["level"]
@@ -112,10 +133,7 @@ class Detector:
         far = np.copysign(2 * self._sure, off) * (off != 0)
         z = np.divide(off, sigma, out=far, where=sigma > 0)
         learning = now["samples"] < LEARN
-        outside = self._run(now, x, at, np.where(learning, 0.0, np.clip(z, -2 * self._sure, 2 * self._sure)))
-        quiet = now["run_samples"] == 0
-        self._learn(now, off, sigma, quiet, learning)
-        self._declare(now, at, sigma, outside)
+        return np.where(learning, 0.0, np.clip(z, -2 * self._sure, 2 * self._sure)), off, sigma, learning
 
     def _run(self, now: dict[str, Floats], x: Floats, at: Floats, z: Floats) -> Flags:
         """Begin, go on with, or end the run of each row; return which samples are of a run."""

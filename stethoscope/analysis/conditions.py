@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from stethoscope.analysis.leaves import SINGLE_LOOK_S, absent, against, compare,
 from stethoscope.analysis.leaves_words import about, kernel_log, word_differs, word_is
 from stethoscope.analysis.long import long, long_memory
 from stethoscope.analysis.past import Past
+from stethoscope.analysis.plans import LeafPlan, Plan
 from stethoscope.analysis.shares import share, share_memory
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Flags, Hold, Verdicts
 from stethoscope.model.grid import is_uniform
@@ -79,10 +80,12 @@ class Evaluator:
         self._shared: dict[Hashable, Memory] = {}
         self._former: Mapping[Hashable, Memory] = {}
         """What is remembered while other conditions are prepared for."""
+        self._former_holds: Mapping[tuple[Held, Scope], Hold] = {}
         self._memories: dict[Leaf, Memory] = {}
-        self._scopes: dict[Condition, Scope | None] = {}
-        self._leaves: dict[Leaf, Answer] = {}
-        self._results: dict[tuple[Condition, Scope], Verdicts] = {}
+        self._plans: dict[tuple[Condition, Scope], Plan] = {}
+        self._leaves: dict[Leaf, LeafPlan] = {}
+        self._look = 0
+        """Number of the moment: what was worked out at another one is worked out again."""
 
     @property
     def nbytes(self) -> int:
@@ -90,40 +93,56 @@ class Evaluator:
         shared = sum(memory.nbytes for memory in self._shared.values())
         return shared + sum(hold.nbytes for hold in self._holds.values())
 
-    def prepare(self, condition: Condition, scope: Scope) -> None:
-        """Make room for what `condition`, evaluated on the rows of `scope`, must remember."""
-        scope = self._alone(condition) or scope
-        if isinstance(condition, Held):
+    def prepare(self, condition: Condition, scope: Scope) -> Plan:
+        """Make room for what `condition`, evaluated on the rows of `scope`, must remember; return how it is judged."""
+        key = (condition, scope)
+        plan = self._plans.get(key)
+        if plan is None:
+            own = scope_alone(condition, self.catalogue)
+            self._plans[key] = plan = Plan(condition, scope)
+            if own is not None and own is not scope:
+                plan.of = self.prepare(condition, own)
+            elif isinstance(condition, Held):
+                plan.hold = self._hold(condition, scope)
+            elif not isinstance(condition, Combined):
+                plan.leaf = self._leaf_plan(condition)
+            if isinstance(condition, Held):
+                plan.parts, plan.watches = (self.prepare(condition.part, scope),), True
+            elif isinstance(condition, Combined):
+                plan.how, plan.parts = condition.how, tuple(self.prepare(part, scope) for part in condition.parts)
+                plan.watches = any(part.watches for part in plan.parts)
+        return plan
+
+    def _hold(self, condition: Held, scope: Scope) -> Hold:
+        key = (condition, scope)
+        if key not in self._holds:
             window_s = shortened_s(condition) if self.single_look else condition.window_s
-            self._holds.setdefault((condition, scope), Hold(window_s))
-            self.prepare(condition.part, scope)
-        elif isinstance(condition, Combined):
-            for part in condition.parts:
-                self.prepare(part, scope)
-        elif type(condition) in MEMORIES:
-            memory = MEMORIES[type(condition)](condition, self)
+            self._holds[key] = self._former_holds.get(key) or Hold(window_s)
+        return self._holds[key]
+
+    def _leaf_plan(self, leaf: Leaf) -> LeafPlan:
+        if leaf not in self._leaves:
+            self._leaves[leaf] = LeafPlan(leaf, leaf.scope(self.catalogue))
+            memory = MEMORIES[type(leaf)](leaf, self) if type(leaf) in MEMORIES else None
             if memory is not None:
-                self._memories[condition] = memory
+                self._memories[leaf] = memory
+        return self._leaves[leaf]
 
     def adopt(self, conditions: Iterable[tuple[Condition, Scope]], rows: Mapping[Scope, Flags]) -> None:
         """Prepare for these conditions alone, each with its scope; what they remember of before stays. `rows` has a
         flag for each row of each scope, empty before the first layout."""
-        holds, self._holds = self._holds, {}
-        former, self._shared, self._memories = self._shared, {}, {}
-        self._former = former
-        self._leaves.clear()
-        self._results.clear()
+        self._former_holds, self._holds = self._holds, {}
+        self._former, self._shared, self._memories = self._shared, {}, {}
+        self._plans, self._leaves = {}, {}
         for condition, scope in conditions:
             self.prepare(condition, scope)
-        for key, hold in list(self._holds.items()):
-            if key in holds:
-                self._holds[key] = holds[key]
-            elif rows:
+        for key, hold in self._holds.items():
+            if key not in self._former_holds and rows:
                 hold.fit(rows[key[1]])
-        self._former = {}
         for name, memory in self._shared.items():
-            if name not in former and rows:
+            if name not in self._former and rows:
                 memory.fit(rows)
+        self._former_holds, self._former = {}, {}
 
     def shared(self, key: Hashable, make: Callable[[], Memory]) -> Memory:
         """Return the memory that all leaves with the same `key` share."""
@@ -151,71 +170,72 @@ class Evaluator:
 
     def take(self, moment: Moment) -> None:
         """Start a new moment: put its samples where windows need them."""
-        self._leaves.clear()
-        self._results.clear()
+        self._look += 1
         for memory in self._shared.values():
             memory.take(moment)
 
     def verdicts(self, condition: Condition, scope: Scope, moment: Moment) -> Verdicts:
         """Return the verdict of each row of `scope`."""
-        key = (condition, scope)
-        if key not in self._results:
-            self._results[key] = self._evaluate(condition, scope, moment)
-        return self._results[key]
+        return self.judge(self.prepare(condition, scope), moment)
 
-    def _combined(self, condition: Combined, scope: Scope, moment: Moment) -> Verdicts:
-        if condition.how == "not":
-            denied = self.verdicts(condition.parts[0], scope, moment)
-            negate = partial(np.subtract, np.int8(TRUE), dtype=np.int8)
-            return moment.recall.made((condition, scope), (denied,), lambda: settled(of_one(denied, negate)))
-        decides, joined = (FALSE, np.minimum) if condition.how == "all" else (TRUE, np.maximum)
+    def judge(self, plan: Plan, moment: Moment) -> Verdicts:
+        """Return the verdict of each row of the plan's scope."""
+        if plan.look != self._look:
+            plan.verdicts = self._judge(plan, moment)
+            plan.look = self._look
+        return plan.verdicts
+
+    def _judge(self, plan: Plan, moment: Moment) -> Verdicts:
+        if plan.leaf is not None:
+            return self._answer(plan.leaf, moment)[0]
+        if plan.of is not None:
+            return self._from(plan, plan.of, moment)
+        if plan.hold is not None:
+            return plan.hold.update(self.judge(plan.parts[0], moment), moment.mono)
+        if plan.how == "not":
+            denied = self.judge(plan.parts[0], moment)
+            return moment.recall.made(plan, (denied,), lambda: settled(of_one(denied, _negate)))
+        return self._combined(plan, moment)
+
+    def _combined(self, plan: Plan, moment: Moment) -> Verdicts:
+        decides, joined = (FALSE, np.minimum) if plan.how == "all" else (TRUE, np.maximum)
         result: Verdicts | None = None
-        for number, part in enumerate(condition.parts):
-            if result is not None and is_uniform(result) and result[0] == decides and not _watches(part):
+        is_decided = False
+        for number, part in enumerate(plan.parts):
+            if is_decided and not part.watches:
                 # Whatever the others say; those that watch how long something lasts must look all the same.
                 continue
-            verdicts = self.verdicts(part, scope, moment)
-            if result is None or (is_uniform(verdicts) and verdicts[0] == decides):
+            verdicts = self.judge(part, moment)
+            if is_decided:
+                continue
+            if is_uniform(verdicts) and verdicts[0] == decides:
+                result, is_decided = verdicts, True
+            elif result is None:
                 result = verdicts
-            elif not (is_uniform(result) and result[0] == decides):
+            elif result is not verdicts:
                 make = partial(_both, joined, TRUE - decides, result, verdicts)
-                result = moment.recall.made((condition, scope, number), (result, verdicts), make)
+                result = moment.recall.made((plan, number), (result, verdicts), make)
+                is_decided = is_uniform(result) and bool(result[0] == decides)
         assert result is not None
-        if decides == TRUE and len(condition.parts) > 1 and UNKNOWN in result:
-            return self._settled(condition, result, scope, moment)
+        if decides == TRUE and not is_decided and len(plan.parts) > 1 and _some_unknown(result):
+            return self._settled(plan, result, moment)
         return result
 
-    def _alone(self, condition: Condition) -> Scope | None:
-        """Return the scope on whose rows a condition is judged, whatever the rule is about; None where that decides."""
-        if condition not in self._scopes:
-            self._scopes[condition] = scope_alone(condition, self.catalogue)
-        return self._scopes[condition]
+    def _from(self, plan: Plan, of: Plan, moment: Moment) -> Verdicts:
+        """Return for the rows of the plan's scope what a condition says that is about rows of another one."""
+        verdicts = self.judge(of, moment)
+        if of.scope is Scope.NODE and plan.scope is not Scope.JOB:
+            owner = moment.layout.owner[plan.scope]
+            return moment.recall.made(plan, (verdicts, owner), lambda: settled(moment.spread(verdicts, plan.scope)))
+        has = self._has(of, moment) if _some_unknown(verdicts) else None
+        over = across(moment, of.scope, plan.scope)
+        return moment.recall.made(plan, (over, verdicts, has), lambda: over.any(verdicts, has))
 
-    def _evaluate(self, condition: Condition, scope: Scope, moment: Moment) -> Verdicts:
-        own = self._alone(condition)
-        if own is not None and own is not scope:
-            return self._from(own, condition, scope, moment)
-        if isinstance(condition, Held):
-            part = self.verdicts(condition.part, scope, moment)
-            return self._holds[condition, scope].update(part, moment.mono)
-        if isinstance(condition, Combined):
-            return self._combined(condition, scope, moment)
-        return self.leaf(condition, moment)[0]
-
-    def _from(self, own: Scope, condition: Condition, scope: Scope, moment: Moment) -> Verdicts:
-        """Return for the rows of `scope` what a condition says that is about rows of `own`."""
-        verdicts = self.verdicts(condition, own, moment)
-        if own is Scope.NODE and scope is not Scope.JOB:
-            of = (verdicts, moment.layout.owner[scope])
-            return moment.recall.made((condition, scope, "spread"), of, lambda: settled(moment.spread(verdicts, scope)))
-        has = self._has(condition, own, moment) if UNKNOWN in verdicts else None
-        return across(moment, own, scope).any(verdicts, has)
-
-    def _settled(self, condition: Combined, result: Verdicts, scope: Scope, moment: Moment) -> Verdicts:
+    def _settled(self, plan: Plan, result: Verdicts, moment: Moment) -> Verdicts:
         """Return the verdicts of an `any`: what a row does not have at all, such as a counter of other boards, leaves
         nothing open where another part is false."""
-        parts = [self.verdicts(part, scope, moment) for part in condition.parts]
-        having = [self._has(part, scope, moment) for part in condition.parts]
+        parts = [self.judge(part, moment) for part in plan.parts]
+        having = [self._has(part, moment) for part in plan.parts]
 
         def closed() -> Verdicts:
             left, false = np.ones(len(result), dtype=bool), np.zeros(len(result), dtype=bool)
@@ -224,31 +244,41 @@ class Evaluator:
                 false |= verdicts == FALSE
             return settled(np.where((result == UNKNOWN) & left & false, np.int8(FALSE), result))
 
-        return moment.recall.made((condition, scope, "settled"), (result, *parts, *having), closed)
+        return moment.recall.made((plan, "settled"), (result, *parts, *having), closed)
 
-    def _has(self, condition: Condition, scope: Scope, moment: Moment) -> Flags:
-        """Return which rows have what `condition` asks for, whether a value came or not."""
-        if isinstance(condition, Held):
-            return self._has(condition.part, scope, moment)
-        if isinstance(condition, Combined):
-            parts = tuple(self._has(part, scope, moment) for part in condition.parts)
-            reduce = np.logical_or if condition.how == "any" else np.logical_and
-            return moment.recall.made((condition, scope, "has"), parts, lambda: settled(reduce.reduce(parts)))
-        own = condition.scope(self.catalogue)
-        has = moment.has(condition, own)
-        if own is scope:
-            return has
-        if own is Scope.NODE and scope is not Scope.JOB:
-            of = (has, moment.layout.owner[scope])
-            return moment.recall.made((condition, scope, "has"), of, lambda: settled(moment.spread(has, scope)))
-        given = np.where(has, np.int8(TRUE), np.int8(FALSE))
-        return np.asarray(across(moment, own, scope).any(given, None) == TRUE, dtype=bool)
+    def _has(self, plan: Plan, moment: Moment) -> Flags:
+        """Return which rows have what a condition asks for, whether a value came or not."""
+        if plan.parts:
+            parts = tuple(self._has(part, moment) for part in plan.parts)
+            if len(parts) == 1:
+                return parts[0]
+            reduce = np.logical_or if plan.how == "any" else np.logical_and
+            return moment.recall.made((plan, "has"), parts, lambda: settled(reduce.reduce(parts)))
+        if plan.leaf is not None:
+            return moment.has(plan.leaf.leaf, plan.scope)
+        of = plan.of
+        assert of is not None
+        has = self._has(of, moment)
+        if of.scope is Scope.NODE and plan.scope is not Scope.JOB:
+            owner = moment.layout.owner[plan.scope]
+            return moment.recall.made((plan, "has"), (has, owner), lambda: settled(moment.spread(has, plan.scope)))
+        over = across(moment, of.scope, plan.scope)
+
+        def any_has() -> Flags:
+            given = np.where(has, np.int8(TRUE), np.int8(FALSE))
+            return settled(np.asarray(over.any(given, None) == TRUE, dtype=bool))
+
+        return moment.recall.made((plan, "has"), (over, has), any_has)
 
     def leaf(self, leaf: Leaf, moment: Moment) -> Answer:
         """Return the verdicts of a leaf on the rows of its own scope, and the values they rest on, if there are any."""
-        if leaf not in self._leaves:
-            self._leaves[leaf] = EVALUATORS[type(leaf)](leaf, moment, self)
-        return self._leaves[leaf]
+        return self._answer(self._leaf_plan(leaf), moment)
+
+    def _answer(self, plan: LeafPlan, moment: Moment) -> Answer:
+        if plan.look != self._look:
+            plan.answer = EVALUATORS[type(plan.leaf)](plan.leaf, moment, self)
+            plan.look = self._look
+        return plan.answer
 
 
 def watched_s(condition: Condition, *, single_look: bool) -> float:
@@ -270,12 +300,12 @@ def shortened_s(held: Held) -> float:
     return 0.0 if compares_moments else min(held.window_s, SINGLE_LOOK_S)
 
 
-@lru_cache(maxsize=4096)
-def _watches(condition: Condition) -> bool:
-    """Tell whether a condition has a part that must see every moment."""
-    if isinstance(condition, Held):
-        return True
-    return isinstance(condition, Combined) and any(_watches(part) for part in condition.parts)
+def _negate(verdicts: Verdicts) -> Verdicts:
+    return np.subtract(np.int8(TRUE), verdicts, dtype=np.int8)
+
+
+def _some_unknown(verdicts: Verdicts) -> bool:
+    return bool(verdicts[0] == UNKNOWN) if is_uniform(verdicts) else UNKNOWN in verdicts
 
 
 def _both(joined: np.ufunc, neutral: int, one: Verdicts, other: Verdicts) -> Verdicts:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stethoscope.analysis.alike import is_any
 from stethoscope.model.metric import Scope
 
 if TYPE_CHECKING:
@@ -90,9 +91,9 @@ def visible(rules: Sequence[Rule], active: Mapping[str, Flags], layout: Layout) 
     hidden = _Hidden(layout)
     for rule in rules:
         flags = active[rule.id]
-        if flags.any():
+        if is_any(flags):
             flags = flags & ~hidden.of(rule)
-            if flags.any():
+            if is_any(flags):
                 hidden.add(rule, flags)
         shown[rule.id] = flags
     return shown
@@ -144,7 +145,12 @@ class _Hidden:
                 self._rows_of_rule[other] = self._rows_of_rule.get(other, np.zeros_like(flags)) | flags
 
 
-def units(rule: Rule, rows: list[int], owner: Numbers) -> list[list[int]]:
+def count_units(rule: Rule, rows: Sequence[int], owner: Numbers) -> int:
+    """Return how many findings are about `rows`, were each about what `units` puts together."""
+    return len(np.unique(owner[np.array(rows)])) if rule.per_node else len(rows)
+
+
+def units(rule: Rule, rows: Sequence[int], owner: Numbers) -> list[list[int]]:
     """Return the rows that one finding each is about: every row alone, or all rows of a node together.
 
     `owner` is the node of each row of the rule's scope.
@@ -152,6 +158,6 @@ def units(rule: Rule, rows: list[int], owner: Numbers) -> list[list[int]]:
     if not rule.per_node:
         return [[row] for row in rows]
     by_node: dict[int, list[int]] = {}
-    for row, node in zip(rows, owner[rows].tolist(), strict=True):
+    for row, node in zip(rows, owner[np.array(rows)].tolist(), strict=True):
         by_node.setdefault(node, []).append(row)
     return list(by_node.values())

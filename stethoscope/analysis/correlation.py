@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stethoscope.analysis import causes, service
+from stethoscope.analysis.alike import is_any
 from stethoscope.analysis.blind import Path, Sight, is_about_sight
 from stethoscope.analysis.causal import SLOWS, STOPS, WAITS
-from stethoscope.analysis.causes import Affected, Cause, Held
+from stethoscope.analysis.causes import Affected, Cause, Held, Known
 from stethoscope.analysis.fanin import fan_in
 from stethoscope.analysis.joined import Joined, join
 from stethoscope.analysis.sharing import Sharing
@@ -69,12 +70,17 @@ class Correlation:
         self._sharing: Sharing | None = None
         self._moment: Moment | None = None
         self._excusable: list[Node] = []
+        self._known: dict[int, Known] = {}
+        """By number of the rule: what was found of it last."""
+        self._joined: tuple[tuple[int, ...], list[Joined], object] = ((), [], None)
 
     def forget(self) -> None:
         """Take that nothing is found at all."""
         for held in self._held:
             held.below_since.clear()
         self._sight.forget()
+        self._known.clear()
+        self._joined = ((), [], None)
 
     def dark(self, moment: Moment, active: dict[str, Flags], *, single_look: bool) -> list[Dark]:
         """Return what the monitor does not see because of itself, and take that out of `active`, by rule id.
@@ -113,8 +119,8 @@ class Correlation:
         that was first there."""
         counts: dict[tuple[int, int], int] = {}
         for earlier, later in ((self._holds_up, self._of_changes), (self._stops, self._waits)):
-            follows = [number for number in later if seen[self._rules[number].id].any()]
-            first = [number for number in earlier if seen[self._rules[number].id].any()] if follows else []
+            follows = [number for number in later if is_any(seen[self._rules[number].id])]
+            first = [number for number in earlier if is_any(seen[self._rules[number].id])] if follows else []
             if first:
                 self._take_out(first, follows, moment, seen, since, counts)
         return counts
@@ -170,7 +176,7 @@ class Correlation:
         of_rules: dict[int, list[Cause]] = {}
         for number, rule in enumerate(self._rules):
             held = self._held[number]
-            if rule.scope is Scope.JOB or not (seen[rule.id].any() or held.below_since):
+            if rule.scope is Scope.JOB or not (is_any(seen[rule.id]) or held.below_since):
                 held.below_since.clear()
                 continue
             owner = moment.layout.owner[rule.scope]
@@ -191,12 +197,32 @@ class Correlation:
                 len(moment.snapshot.nodes),
             )
             found[number] = affected
+            before = self._known.get(number)
+            if before is not None and before.stands(affected, self._shared(moment), held):
+                found[number], of_rules[number] = before.affected, before.causes
+                continue
+            below_since = dict(held.below_since)
             of_rules[number] = []
             for part in self._happenings(number, affected, headline):
                 of_rules[number] += causes.find(part, self._shared(moment), held, moment.mono)
+            # What changed at which moment is known by the words of now.
+            if number not in self._of_changes:
+                kept = replace(affected, since=affected.since.copy())
+                self._known[number] = Known(kept, self._shared(moment), below_since, of_rules[number])
+                found[number] = kept
         if not any(of_rules.values()):
             return []
-        return join(self._rules, found, of_rules, self._shared(moment))
+        return self._join(found, of_rules, self._shared(moment))
+
+    def _join(
+        self, found: Mapping[int, Affected], of_rules: Mapping[int, list[Cause]], shared: Sharing
+    ) -> list[Joined]:
+        """Return the causes of several rules together, which are those of last time where these are what they were."""
+        of = (*found, *map(id, found.values()), *map(id, of_rules.values()), id(shared))
+        if of != self._joined[0]:
+            # What is named by its id is kept with it.
+            self._joined = (of, join(self._rules, found, of_rules, shared), (found, of_rules, shared))
+        return self._joined[1]
 
     def _happenings(self, number: int, affected: Affected, headline: Callable[[int, int], str]) -> Iterable[Affected]:
         """Return what a rule found, apart for each moment where it speaks of one: what changed at another moment has

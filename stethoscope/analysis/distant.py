@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stethoscope.analysis.occupation import BUSY, Occupation
+from stethoscope.analysis.occupation import Occupation
 from stethoscope.analysis.outliers import Limits, outliers
 from stethoscope.analysis.windows import FALSE, UNKNOWN, fitted
 
@@ -190,12 +190,14 @@ def distant(leaf: Distant, moment: Moment, evaluator: Evaluator) -> Answer:
     found = outliers(values, memory.occupation.grouping(moment, metric.scope, peers_of(leaf)), limits)
     moment.keep_medians(leaf.metric, leaf.of, found.medians)
     verdicts = found.verdicts
-    verdicts[moment.mono - memory.occupation.since(metric.scope, owner) < GRACE_S] = UNKNOWN
+    young = memory.occupation.young(metric.scope, owner, moment.mono, GRACE_S)
+    if young is not None:
+        verdicts[young] = UNKNOWN
     unsettled = memory.levels.unsettled(moment)
     if unsettled is not None:
         verdicts[unsettled] = UNKNOWN
     if "role" not in leaf.of.split("+"):
-        verdicts[(memory.occupation.role(metric.scope, owner) != BUSY) & (owner >= 0)] = FALSE
+        np.copyto(verdicts, np.int8(FALSE), where=memory.occupation.unoccupied(metric.scope, owner))
     return verdicts, values
 
 

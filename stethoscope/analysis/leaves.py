@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stethoscope.analysis.alike import of_one, settled
+from stethoscope.analysis.alike import filled, of_one, settled
 from stethoscope.analysis.samples import Samples
 from stethoscope.analysis.trend import Trend
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Flags, Ring, Verdicts
@@ -97,9 +97,13 @@ def _of_now(leaf: Compare, moment: Moment, values: Floats) -> Answer:
 
 def _change(leaf: Compare, ring: Ring, moment: Moment) -> Answer:
     metric = moment.catalogue[leaf.metric]
-    then, ages = ring.oldest(leaf.window_s, moment.mono)
     counter = metric.kind is Kind.COUNTER
-    change = ring.as_kept(moment.totals(leaf.metric) if counter else moment.values(leaf.metric)) - then
+    now = moment.totals(leaf.metric) if counter else moment.values(leaf.metric)
+    still = ring.still(now, leaf.window_s, moment.mono)
+    if still is not None:
+        return _unchanged(leaf, ring, moment, *still)
+    then, ages = ring.oldest(leaf.window_s, moment.mono)
+    change = ring.as_kept(now) - then
     change[~(ages > 0)] = np.nan
     scale = metric.rate_scale if counter else 1.0
     if leaf.aggregate == "delta":
@@ -113,11 +117,35 @@ def _change(leaf: Compare, ring: Ring, moment: Moment) -> Answer:
             # rate between two frames, by the node's own clock, is what people should read.
             rates = moment.values(leaf.metric)
             values = np.where((ages < SHORT_SLOTS * ring.slot_s) & (rates > 0), rates, values)
-    verdicts = _covered(leaf, judged, ages, leaf.window_s - ring.slot_s)
+    return _judged(leaf, judged, ages, leaf.window_s - ring.slot_s, counter=counter), values
+
+
+def _unchanged(leaf: Compare, ring: Ring, moment: Moment, then: Floats, age_s: float) -> Answer:
+    """Return what `_change` does where no row moved within the window, of which `then` are the samples and `age_s` the
+    age: the same for every row that has any."""
+    counter = moment.catalogue[leaf.metric].kind is Kind.COUNTER
+    zero, age = np.zeros(1), np.array([age_s])
+    verdict = _judged(leaf, zero, age, leaf.window_s - ring.slot_s, counter=counter)[0]
+
+    def spread() -> Answer:
+        unknown = np.isnan(then)
+        verdicts = settled(np.where(unknown, np.int8(UNKNOWN), verdict))
+        return verdicts, settled(np.where(unknown, np.nan, 0.0))
+
+    verdicts, values = moment.recall.made((leaf, int(verdict)), (then,), spread)
+    if values is None or leaf.aggregate == "delta" or not counter or age_s >= SHORT_SLOTS * ring.slot_s:
+        return verdicts, values
+    rates = moment.values(leaf.metric)
+    told = moment.recall.made((leaf, "told"), (values, rates), lambda: settled(np.where(rates > 0, rates, values)))
+    return verdicts, told
+
+
+def _judged(leaf: Compare, judged: Floats, ages: Floats, least_s: float, *, counter: bool) -> Verdicts:
+    verdicts = _covered(leaf, judged, ages, least_s)
     if counter and leaf.operator in (">", ">="):
         # A counter only grows: what was counted in a part of the window is a lower bound for the whole.
         verdicts[_OPERATORS[leaf.operator](judged, leaf.threshold)] = TRUE
-    return verdicts, values
+    return verdicts
 
 
 def per(leaf: Compare) -> tuple[float, str]:
@@ -191,7 +219,7 @@ def absent(leaf: Absent, moment: Moment, evaluator: Evaluator) -> Answer:
     """Tell where a metric has no value for the reasons of the leaf."""
     table, column = moment.table(leaf.metric)
     if column is None:
-        return np.full(moment.rows(table.scope), np.int8(UNKNOWN)), None
+        return filled(moment.rows(table.scope), UNKNOWN, np.int8), None
     reasons = table.reasons[column]
     seen = moment.seen(leaf.metric)
 
@@ -227,17 +255,27 @@ def link(leaf: LinkIs, moment: Moment, evaluator: Evaluator) -> Answer:
 
 def xid(leaf: XidSeen, moment: Moment, evaluator: Evaluator) -> Answer:
     """Tell which GPUs the kernel log names with an Xid of the leaf."""
-    known = moment.spread(moment.log_readable(), Scope.GPU)
-    verdicts = np.where(known, np.int8(FALSE), np.int8(UNKNOWN))
-    for row, events in moment.xids().items():
-        if any(matches(leaf, event, moment.wall) for event in events):
-            verdicts[row] = TRUE
-    return verdicts, None
+    true = [row for row, events in moment.xids().items() if any(matches(leaf, event, moment.wall) for event in events)]
+    return without_lines(moment, Scope.GPU, true), None
+
+
+def without_lines(moment: Moment, scope: Scope, true: list[int]) -> Verdicts:
+    """Return verdicts about the kernel log: TRUE at some rows of `scope`, FALSE at all others whose log is read."""
+    of = moment.log_readable(), moment.layout.owner[scope]
+
+    def judge() -> Verdicts:
+        return settled(np.where(moment.spread(of[0], scope), np.int8(FALSE), np.int8(UNKNOWN)))
+
+    verdicts = moment.recall.made(("no lines", scope), of, judge)
+    if true:
+        verdicts = verdicts.copy()
+        verdicts[true] = TRUE
+    return verdicts
 
 
 def unmeasured(leaf: Unmeasured, moment: Moment, evaluator: Evaluator) -> Answer:
     """Tell nothing of what nothing here measures."""
-    return np.full(moment.rows(leaf.own), np.int8(UNKNOWN)), None
+    return filled(moment.rows(leaf.own), UNKNOWN, np.int8), None
 
 
 def matches(leaf: XidSeen, event: LogEvent, wall: float) -> bool:

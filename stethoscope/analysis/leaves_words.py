@@ -9,9 +9,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from stethoscope.analysis.alike import filled, settled
+from stethoscope.analysis.leaves import without_lines
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Verdicts
 from stethoscope.clock import iso
 from stethoscope.model.finding import Fact
+from stethoscope.model.metric import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,21 +37,25 @@ _ABOUT: WeakKeyDictionary[Layout, dict[About, Verdicts]] = WeakKeyDictionary()
 
 def word_is(leaf: WordIs, moment: Moment, evaluator: Evaluator) -> Answer:
     """Tell which nodes have one of the words; a node that did not say is not known."""
-    return _of_words(moment.words(leaf.word), moment, lambda said: said in leaf.words), None
+    return _of_words(leaf, moment, lambda said: said in leaf.words), None
 
 
 def word_differs(leaf: WordDiffers, moment: Moment, evaluator: Evaluator) -> Answer:
     """Tell which nodes have another word than nearly all."""
-    words = moment.words(leaf.word)
     usual = usual_word(moment, leaf.word)
     if usual is None:
-        return filled(len(words), UNKNOWN, np.int8), None
-    return _of_words(words, moment, lambda said: said != usual), None
+        return filled(len(moment.snapshot.nodes), UNKNOWN, np.int8), None
+    return _of_words(leaf, moment, lambda said: said != usual), None
 
 
 def usual_word(moment: Moment, word: str) -> str | None:
     """Return what nearly all nodes say, None where there is no such word."""
-    counts = Counter(said for said in moment.words(word) if said is not None)
+    words = moment.words(word)
+    return moment.recall.made(("usual word", word), (words,), lambda: _usual(words))
+
+
+def _usual(words: list[str | None]) -> str | None:
+    counts = Counter(said for said in words if said is not None)
     if not counts:
         return None
     usual, alike = counts.most_common(1)[0]
@@ -83,13 +89,15 @@ def _known_about(leaf: About, moment: Moment) -> Verdicts:
 
 def kernel_log(leaf: KernelLog, moment: Moment, evaluator: Evaluator) -> Answer:
     """Tell which nodes have such a line in their kernel log."""
-    verdicts = np.where(moment.log_readable(), np.int8(FALSE), np.int8(UNKNOWN))
     by_name = moment.snapshot.by_name
-    for kind in leaf.kinds:
-        for name, event in moment.kernel_lines().get(kind, {}).items():
-            if name in by_name and event.at >= moment.wall - leaf.window_s:
-                verdicts[by_name[name]] = TRUE
-    return verdicts, None
+    lines = moment.kernel_lines()
+    true = [
+        by_name[name]
+        for kind in leaf.kinds
+        for name, event in lines.get(kind, {}).items()
+        if name in by_name and event.at >= moment.wall - leaf.window_s
+    ]
+    return without_lines(moment, Scope.NODE, true), None
 
 
 def newest_line(leaf: KernelLog, moment: Moment, row: int) -> LogEvent | None:
@@ -114,7 +122,12 @@ def fact_of_word(leaf: WordIs | WordDiffers, moment: Moment, row: int) -> Fact |
     return Fact(leaf.word, moment.words(leaf.word)[row], expected, name, iso(moment.wall), "probe")
 
 
-def _of_words(words: list[str | None], moment: Moment, is_so: Callable[[str], bool]) -> Verdicts:
-    verdicts = np.array([UNKNOWN if said is None else (TRUE if is_so(said) else FALSE) for said in words], np.int8)
-    verdicts[~moment.fresh] = UNKNOWN
-    return settled(verdicts)
+def _of_words(leaf: WordIs | WordDiffers, moment: Moment, is_so: Callable[[str], bool]) -> Verdicts:
+    words, fresh = moment.words(leaf.word), moment.fresh
+
+    def judge() -> Verdicts:
+        verdicts = np.array([UNKNOWN if said is None else (TRUE if is_so(said) else FALSE) for said in words], np.int8)
+        verdicts[~fresh] = UNKNOWN
+        return settled(verdicts)
+
+    return moment.recall.made(leaf, (words, fresh), judge)

@@ -127,12 +127,16 @@ class Moment:
     def _read(self, metric: str) -> Floats:
         table, column = self.table(metric)
         if column is None:
-            return filled(self.rows(table.scope), np.nan, np.float64)
+            return self._nothing(table.scope)
         about = self.catalogue[metric]
         scale = about.rate_scale if about.kind is Kind.COUNTER else 1.0
         values = table.values[column]
         as_shown = scale == 1.0 and values.dtype == np.float64
         return self._where_seen(metric, "values", (values,), lambda: values if as_shown else values * np.float64(scale))
+
+    def _nothing(self, scope: Scope) -> Floats:
+        """Return the values of what this fleet does not have."""
+        return self.recall.made(("nothing", scope), (), lambda: filled(self.rows(scope), np.nan, np.float64))
 
     def _where_seen(self, metric: str, what: str, of: tuple[Any, ...], read: Callable[[], Floats]) -> Floats:
         """Return what is read of a metric, of the same arrays only once, NaN where it is not seen. Rows of no node have
@@ -154,20 +158,16 @@ class Moment:
         table, column = self.table(metric)
         counter = table.counter_index.get(metric)
         if column is None or counter is None:
-            return filled(self.rows(table.scope), np.nan, np.float64)
-        counted, total_reasons, reasons = (
-            table.since_first[counter],
-            table.total_reasons[counter],
-            table.reasons[column],
-        )
+            return self._nothing(table.scope)
+        total_reasons, reasons = table.total_reasons[counter], table.reasons[column]
+        grid: Any = table.since_first
 
         def read() -> Floats:
             known = (total_reasons == Reason.PRESENT) & (reasons != Reason.SATURATED)
-            return np.where(known, counted.astype(np.float64), np.nan)
+            return np.where(known, grid[counter].astype(np.float64), np.nan)
 
         # The difference is made anew each time, what it is made of is not.
-        grid: Any = table.since_first
-        of = grid.behind(counter) if isinstance(grid, Grid) else (counted,)
+        of = grid.behind(counter) if isinstance(grid, Grid) else (grid[counter],)
         return self._where_seen(metric, "totals", (*of, total_reasons, reasons), read)
 
     def standing(self, metric: str) -> Floats:
@@ -175,7 +175,7 @@ class Moment:
         table, column = self.table(metric)
         counter = table.counter_index.get(metric)
         if column is None or counter is None:
-            return filled(self.rows(table.scope), np.nan, np.float64)
+            return self._nothing(table.scope)
         totals, reasons = table.totals[counter], table.total_reasons[counter]
         return self._where_seen(
             metric, "standing", (totals, reasons),
@@ -220,35 +220,43 @@ class Moment:
         if isinstance(leaf, OfMetric):
             table, column = self.table(leaf.metric)
             if column is None:
-                return filled(self.rows(scope), value=False, dtype=np.bool_)
+                return self._all(scope, value=False)
             reasons = table.reasons[column]
             return self.recall.made(
                 ("has", leaf.metric), (reasons,),
                 lambda: settled((reasons != Reason.UNSUPPORTED) & (reasons != Reason.ABSENT)),
             )  # fmt: skip
         if isinstance(leaf, XidSeen | KernelLog):
-            noted = np.array([KERNEL_LOG_NOTE not in node.notes for node in self.snapshot.nodes], dtype=bool)
-            readable, owner = self.recall.same("readable", noted), self.layout.owner[scope]
+            readable, owner = self._has_log(), self.layout.owner[scope]
             return self.recall.made(
                 ("has", scope), (readable, owner), lambda: settled(np.array(self.spread(readable, scope)))
             )
-        return filled(self.rows(scope), value=True, dtype=np.bool_)
+        return self._all(scope, value=True)
 
-    def log_readable(self) -> Flags:
-        """Return by node whether its kernel log can be read and what it said still stands."""
+    def _all(self, scope: Scope, *, value: bool) -> Flags:
+        return self.recall.made((scope, value), (), lambda: filled(self.rows(scope), value, np.bool_))
+
+    def _has_log(self) -> Flags:
         if self._readable is None:
             readable = [KERNEL_LOG_NOTE not in node.notes for node in self.snapshot.nodes]
-            self._readable = np.array(readable, dtype=bool) & self.fresh
+            self._readable = self.recall.same("readable", np.array(readable, dtype=bool))
         return self._readable
 
+    def log_readable(self) -> Flags:
+        """Return by node whether its kernel log can be read and what it said still stands; nobody changes it."""
+        of = self._has_log(), self.fresh
+        return self.recall.made("log readable", of, lambda: settled(of[0] & of[1]))
+
     def words(self, word: str) -> list[str | None]:
-        """Return what each node says of a version or setting, None where it says nothing."""
+        """Return what each node says of a version or setting, None where it says nothing: the same list as long as
+        every node says what it said."""
         if word not in self._words:
             nodes = self.snapshot.nodes
             if word == "kernel":
-                self._words[word] = [node.kernel or None for node in nodes]
+                words = [node.kernel or None for node in nodes]
             else:
-                self._words[word] = [node.words.get(word) for node in nodes]
+                words = [node.words.get(word) for node in nodes]
+            self._words[word] = self.recall.equal(("words", word), words)
         return self._words[word]
 
     def kernel_lines(self) -> dict[str, dict[str, LogEvent]]:

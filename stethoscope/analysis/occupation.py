@@ -13,7 +13,7 @@ from stethoscope.analysis.windows import fitted
 from stethoscope.model.metric import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from stethoscope.analysis.layout import Layout, Numbers
     from stethoscope.analysis.moment import Moment
@@ -55,6 +55,9 @@ class Occupation:
         self._role = {scope: np.zeros(0, dtype=np.int64) for scope in (Scope.GPU, Scope.NODE)}
         self._since = {scope: np.zeros(0) for scope in (Scope.GPU, Scope.NODE)}
         self._groups: dict[tuple[Scope, str], tuple[float, Layout, Grouping, Numbers]] = {}
+        self._of_rows: dict[tuple[str, Scope], tuple[Any, Numbers, Any]] = {}
+        """What was last made by row of what is known by node: of what, for which owners, and the result."""
+        self._young: dict[Scope, tuple[float, Any, Flags | None]] = {}
 
     @classmethod
     def of(cls, moment: Moment) -> Occupation:
@@ -107,15 +110,33 @@ class Occupation:
 
     def job(self, scope: Scope, owner: Numbers) -> Numbers:
         """Return the number of the job of each row, -1 for none or one that is not known."""
-        return self._of(self._job, scope, owner, -1)
+        return self._of("job", self._job, scope, owner, -1)
 
     def role(self, scope: Scope, owner: Numbers) -> Numbers:
         """Return IDLE, BUSY or OUT for each row."""
-        return self._of(self._role, scope, owner, IDLE)
+        return self._of("role", self._role, scope, owner, IDLE)
+
+    def unoccupied(self, scope: Scope, owner: Numbers) -> Flags:
+        """Return which rows of a node do not work."""
+        role = self.role(scope, owner)
+        flags: Flags = self._kept("unoccupied", scope, role, owner, lambda: (role != BUSY) & (owner >= 0))
+        return flags
+
+    def young(self, scope: Scope, owner: Numbers, mono: float, least_s: float) -> Flags | None:
+        """Return which rows began less than `least_s` before `mono` what they do, None where none did."""
+        since = self.since(scope, owner)
+        known = self._young.get(scope)
+        if known is None or known[0] != mono or known[1] is not since:
+            young = mono - since < least_s
+            self._young[scope] = known = (mono, since, young if young.any() else None)
+        return known[2]
 
     def since(self, scope: Scope, owner: Numbers) -> Floats:
         """Return since when (monotonic seconds) each row does what it does; -inf for longer than it was watched."""
-        own: Floats = self._since[scope] if scope in self._since else self._since[Scope.NODE][owner]
+        if scope in self._since:
+            return self._since[scope]
+        since = self._since[Scope.NODE]
+        own: Floats = self._kept("since", scope, since, owner, lambda: since[owner])
         return own
 
     def groups(self, moment: Moment, scope: Scope, of: str) -> Numbers:
@@ -150,11 +171,19 @@ class Occupation:
         numbers = self.role(scope, owner) if part == "role" else self.job(scope, owner) + 1
         return np.where(owner >= 0, np.maximum(numbers, 0), -1)
 
-    @staticmethod
-    def _of(known: Mapping[Scope, Numbers], scope: Scope, owner: Numbers, none: int) -> Numbers:
+    def _of(self, what: str, known: Mapping[Scope, Numbers], scope: Scope, owner: Numbers, none: int) -> Numbers:
         if scope in known:
             return known[scope]
-        return np.where(owner >= 0, known[Scope.NODE][owner], none)
+        by_node = known[Scope.NODE]
+        numbers: Numbers = self._kept(what, scope, by_node, owner, lambda: np.where(owner >= 0, by_node[owner], none))
+        return numbers
+
+    def _kept(self, what: str, scope: Scope, of: Any, owner: Numbers, make: Callable[[], Any]) -> Any:
+        """Return what is made of arrays, the same as last time when these are the same."""
+        known = self._of_rows.get((what, scope))
+        if known is None or known[0] is not of or known[1] is not owner:
+            self._of_rows[what, scope] = known = (of, owner, make())
+        return known[2]
 
     def _change(self, scope: Scope, job: Numbers, role: Numbers, mono: float) -> None:
         before, was = self._job[scope], self._role[scope]

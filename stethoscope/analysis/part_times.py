@@ -26,16 +26,20 @@ class PartTimes:
         if len(parts) != len(self._parts):
             self._parts, self._times = [{}] * len(parts), {}
         changed = [at for at, (before, now) in enumerate(zip(self._parts, parts, strict=True)) if before is not now]
+        came: dict[str, list[tuple[int, float, float]]] = {}
         for at in changed:
-            for group in self._parts[at].keys() - parts[at].keys():
-                self._times[group][:, at] = np.nan
-            before = self._parts[at]
-            for group, part in parts[at].items():
-                if before.get(group) is part:
-                    continue
-                if group not in self._times:
-                    self._times[group] = np.full((2, len(parts)), np.nan)
-                self._times[group][:, at] = part.mono, part.every_s
+            before, now = self._parts[at], parts[at]
+            new = [(group, part) for group, part in now.items() if before.get(group) is not part]
+            for group, part in new:
+                came.setdefault(group, []).append((at, part.mono, part.every_s))
+            if len(now) != len(before) or any(group not in before for group, _ in new):
+                for group in before.keys() - now.keys():
+                    self._times[group][:, at] = np.nan
+        for group, told in came.items():
+            if group not in self._times:
+                self._times[group] = np.full((2, len(parts)), np.nan)
+            places, monos, every_s = zip(*told, strict=True)
+            self._times[group][:, list(places)] = monos, every_s
         self._parts = parts
 
     def of(self, group: str) -> tuple[Floats, Floats]:

@@ -31,6 +31,8 @@ class RuleState:
     """Monotonic seconds since when an active row has been false, NaN while it is not."""
     quiet_until: Floats | None = None
     """Monotonic seconds up to which an active row says nothing, because what explained it ended; None for no row."""
+    told: tuple[Flags, tuple[int, ...]] | None = None
+    """Rows that findings of its own were about last, as flags and as numbers."""
     folded: set[str] = field(default_factory=set)
     """Headlines that are folded at present."""
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stethoscope.analysis import service, telling
-from stethoscope.analysis.alike import Recall
+from stethoscope.analysis.alike import Recall, is_any
 from stethoscope.analysis.awake import Awake
 from stethoscope.analysis.causal import WAITS
 from stethoscope.analysis.conditions import Evaluator, watched_s
-from stethoscope.analysis.correlate import FOLD_ABOVE, UNFOLD_BELOW, in_order, units, visible
+from stethoscope.analysis.correlate import FOLD_ABOVE, UNFOLD_BELOW, count_units, in_order, units, visible
 from stethoscope.analysis.correlation import Correlation
 from stethoscope.analysis.evidence import Writer
 from stethoscope.analysis.layout import Layout
@@ -79,10 +79,7 @@ class Engine:
 
     def _reset(self) -> None:
         self._evaluator = Evaluator(self._catalogue, single_look=self._single_look, past=self._past)
-        for rule in self._rules:
-            self._evaluator.prepare(rule.trigger, rule.scope)
-            if rule.more_sure is not None:
-                self._evaluator.prepare(rule.more_sure, rule.scope)
+        self._plan()
         self._states = [RuleState() for _ in self._rules]
         self._awake = Awake()
         self._correlation = Correlation(self._rules)
@@ -93,6 +90,14 @@ class Engine:
         self._because: dict[tuple[int, int], int] = {}
         self._shown: dict[str, _Shown] = {}
         self._cleared: dict[str, tuple[float, Finding]] = {}
+
+    def _plan(self) -> None:
+        self._plans = []
+        for rule in self._rules:
+            self._plans.append(self._evaluator.prepare(rule.trigger, rule.scope))
+            if rule.more_sure is not None:
+                self._evaluator.prepare(rule.more_sure, rule.scope)
+        self._watched_s = [watched_s(rule.trigger, single_look=self._single_look) for rule in self._rules]
 
     def adopt(self, rules: Sequence[Rule]) -> None:
         """Take other rules from the next look on; one whose conditions are what they were goes on as if nothing was."""
@@ -112,6 +117,8 @@ class Engine:
         ]
         flags = {} if self._layout is None else {s: np.ones(len(o), bool) for s, o in self._layout.owner.items()}
         self._evaluator.adopt(conditions, flags)
+        self._plan()
+        self._recall = Recall()
         for number, state in enumerate(self._states):
             if number not in numbers.values() and flags:
                 state.fit(flags[self._rules[number].scope])
@@ -152,11 +159,11 @@ class Engine:
         moment = Moment(snapshot, layout, self._catalogue, self._recall)
         self._evaluator.take(moment)
         asleep = None if self._single_look else self._awake.look(snapshot)
-        for rule, state in zip(self._rules, self._states, strict=True):
-            verdicts = self._evaluator.verdicts(rule.trigger, rule.scope, moment)
+        for rule, state, plan, watched in zip(self._rules, self._states, self._plans, self._watched_s, strict=True):
+            verdicts = self._evaluator.judge(plan, moment)
             if asleep is not None:
                 verdicts = np.where(asleep[layout.owner[rule.scope]], np.int8(UNKNOWN), verdicts)
-            self._advance(rule, state, verdicts, moment)
+            self._advance(rule, state, verdicts, moment, watched)
         shown = self._tell(moment)
         self._clear(shown, moment)
         findings = [*(entry.finding for entry in shown.values()), *(finding for _, finding in self._cleared.values())]
@@ -202,7 +209,7 @@ class Engine:
                 seen[rule.id] = seen[rule.id].copy()
                 seen[rule.id][list(rows)] = False
         for number, rule in enumerate(self._rules):
-            if seen[rule.id].any():
+            if is_any(seen[rule.id]):
                 shown.update(self._findings(number, seen[rule.id], moment))
         return shown
 
@@ -216,8 +223,9 @@ class Engine:
             if state.quiet_until is None:
                 state.quiet_until = np.full(len(hidden), -np.inf)
             window_s = max(getattr(leaf, "window_s", 0.0) for leaf, _ in leaves(rule.trigger))
-            held_s = watched_s(rule.trigger, single_look=self._single_look)
-            state.quiet_until[hidden] = mono + LINGER_S + window_s + held_s
+            state.quiet_until[hidden] = (
+                mono + LINGER_S + window_s + watched_s(rule.trigger, single_look=self._single_look)
+            )
         if state.quiet_until is not None:
             state.quiet_until[~state.active] = -np.inf
             seen[rule.id] = seen[rule.id] & (state.quiet_until <= mono)
@@ -230,11 +238,7 @@ class Engine:
         return of
 
     def _verdicts(self, moment: Moment) -> Callable[[int], Verdicts]:
-        def of(number: int) -> Verdicts:
-            rule = self._rules[number]
-            return self._evaluator.verdicts(rule.trigger, rule.scope, moment)
-
-        return of
+        return lambda number: self._evaluator.judge(self._plans[number], moment)
 
     def _fit(self, snapshot: FleetSnapshot) -> Layout:
         if self._layout is not None and self._layout.fits(snapshot):
@@ -261,7 +265,7 @@ class Engine:
         self._layout, self._recall = layout, Recall()
         return layout
 
-    def _advance(self, rule: Rule, state: RuleState, verdicts: Verdicts, moment: Moment) -> None:
+    def _advance(self, rule: Rule, state: RuleState, verdicts: Verdicts, moment: Moment, watched: float) -> None:
         if not state.is_active:
             if (verdicts[0] if is_uniform(verdicts) else verdicts.max(initial=FALSE)) < TRUE:
                 state.calm(len(verdicts))
@@ -269,7 +273,6 @@ class Engine:
             state.active = np.zeros(len(verdicts), np.bool_)
             state.since, state.false_since = np.full((2, len(verdicts)), np.nan)
         true = (verdicts == TRUE) & (moment.layout.owner[rule.scope] >= 0)
-        watched = watched_s(rule.trigger, single_look=self._single_look)
         state.since[true & ~state.active] = max(self._started, moment.wall - watched)
         state.active |= true
         state.holds = true
@@ -285,8 +288,10 @@ class Engine:
     def _findings(self, number: int, flags: Flags, moment: Moment) -> dict[str, _Shown]:
         rule, state = self._rules[number], self._states[number]
         writer = Writer(rule, moment, self._evaluator)
-        rows: list[int] = np.flatnonzero(flags).tolist()
-        by_headline: dict[tuple[str, str], list[int]] = {}
+        if state.told is None or not np.array_equal(state.told[0], flags):
+            state.told = (flags, tuple(np.flatnonzero(flags).tolist()))
+        rows = state.told[1]
+        by_headline: dict[tuple[str, str], Sequence[int]] = {}
         of_jobs = rule.scope is Scope.JOB
         excuses = (
             {"": rows} if of_jobs else service.excuses(moment.snapshot, rule, rows, moment.layout.owner[rule.scope])
@@ -295,33 +300,37 @@ class Engine:
             if writer.is_same_everywhere:
                 by_headline[writer.headline, why] = excused
                 continue
+            alike: dict[str, list[int]] = {}
             for row in excused:
                 headline = writer.text(writer.headline, row, float(state.since[row]))
-                by_headline.setdefault((headline, why), []).append(row)
+                alike.setdefault(headline, []).append(row)
+            by_headline.update({(headline, why): tuple(group) for headline, group in alike.items()})
         shown = {}
         for (headline, why), group in by_headline.items():
-            parts = units(rule, group, moment.layout.owner[rule.scope])
+            places = count_units(rule, group, moment.layout.owner[rule.scope])
             because = f" · {why}" if why else ""
             folded = f"{headline}{because}"
-            if len(parts) > FOLD_ABOVE or (folded in state.folded and len(parts) >= UNFOLD_BELOW):
+            if places > FOLD_ABOVE or (folded in state.folded and places >= UNFOLD_BELOW):
                 state.folded.add(folded)
                 id_ = f"{rule.id}@fleet" + ("" if writer.is_same_everywhere else f":{headline}") + because
-                shown[id_] = _Shown(self._made(id_, number, group, folded, writer, moment), {number: tuple(group)})
+                shown[id_] = self._made(id_, number, group, folded, writer, moment)
                 continue
             state.folded.discard(folded)
-            for part in parts:
+            for part in units(rule, group, moment.layout.owner[rule.scope]):
                 place = writer.place(part[0])
                 id_ = f"{rule.id}@{node_of(place) if rule.per_node else place}"
                 text = writer.text(rule.summary, part[0], float(state.since[part[0]])) + because
-                shown[id_] = _Shown(self._made(id_, number, part, text, writer, moment), {number: tuple(part)})
+                shown[id_] = self._made(id_, number, part, text, writer, moment)
         return shown
 
-    def _made(self, id_: str, number: int, rows: list[int], summary: str, writer: Writer, moment: Moment) -> Finding:
+    def _made(self, id_: str, number: int, rows: Sequence[int], summary: str, writer: Writer, moment: Moment) -> _Shown:
         rule, state = self._rules[number], self._states[number]
-        before = self._shown.get(id_)
-        if before is not None and before.parts == {number: tuple(rows)}:
-            if not state.holds[rows].any():
-                return before.finding
+        before, at = self._shown.get(id_), np.array(rows)
+        parts: Mapping[int, tuple[int, ...]] = {number: tuple(rows)}
+        if before is not None and before.parts == parts:
+            parts = before.parts
+            if not state.holds[at].any():
+                return before
             places, nodes = before.finding.where, before.finding.nodes
         else:
             places = tuple(writer.place(row) for row in rows)
@@ -334,10 +343,10 @@ class Engine:
         confidence = rule.confidence
         if rule.more_sure is not None:
             surer = self._evaluator.verdicts(rule.more_sure, rule.scope, moment)
-            confidence = rule.sure if bool((surer[rows] == TRUE).any()) else confidence
+            confidence = rule.sure if bool((surer[at] == TRUE).any()) else confidence
         if self._single_look and watched_s(rule.trigger, single_look=False) > SINGLE_LOOK_S:
             confidence *= SINGLE_LOOK_CONFIDENCE
-        began = float(state.since[rows].min())
+        began = float(state.since[at].min())
         if writer.knows_better:
             began = min(writer.began(row, began) for row in rows)
         finding = Finding(
@@ -353,15 +362,17 @@ class Engine:
             confidence=round(confidence, 3),
             root_cause=rule.root_cause,
             evidence=tuple(facts),
-            explained=sum(self._because.get((number, row), 0) for row in rows),
+            explained=sum(self._because.get((number, row), 0) for row in rows) if self._because else 0,
         )
-        return writer.acted(finding, rows[0], began)
+        return _Shown(writer.acted(finding, rows[0], began), parts)
 
     def _clear(self, shown: dict[str, _Shown], moment: Moment) -> None:
         """Keep for a while what was shown and is no longer true; what is only hidden or folded now is not cleared."""
         for id_, entry in self._shown.items():
+            if id_ in shown:
+                continue
             states = [(self._states[rule], list(rows)) for rule, rows in entry.parts.items()]
-            if id_ not in shown and not any(state.active[rows].any() for state, rows in states):
+            if not any(state.active[rows].any() for state, rows in states):
                 at = moment.mono - moment.wall
                 since = np.concatenate([state.false_since[rows] for state, rows in states])
                 # A row that stands for another device by now does not know any more.

@@ -10,7 +10,7 @@ from stethoscope.model.finding import Fact, Severity
 from stethoscope.model.scheduler import Standing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from stethoscope.analysis.layout import Numbers
     from stethoscope.model.fleet import FleetSnapshot, Node
@@ -75,12 +75,12 @@ def excuse(node: Node, rule: Rule | None = None, wall: float = 0.0) -> str:
 _SCHEDULED = frozenset(Standing) - {Standing.SERVING, Standing.DOWN}
 
 
-def excuses(snapshot: FleetSnapshot, rule: Rule, rows: Sequence[int], owner: Numbers) -> dict[str, list[int]]:
+def excuses(snapshot: FleetSnapshot, rule: Rule, rows: Sequence[int], owner: Numbers) -> Mapping[str, Sequence[int]]:
     """Return rows of the scope of `rule` (`owner` is the node of each) by the excuse of their node, in the order
     given."""
     nodes = snapshot.nodes
     if not any(may_be_excused(node) for node in nodes):
-        return {"": list(rows)}
+        return {"": rows}
     by_node: dict[int, str] = {}
     parts: dict[str, list[int]] = {}
     for row, node in zip(rows, owner[list(rows)].tolist(), strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -73,6 +74,8 @@ class Hold:
         last, last_mono = self._last, self._last_mono
         self._last, self._last_mono = verdicts, mono
         if is_uniform(verdicts) and verdicts[0] == FALSE:
+            if verdicts is last:
+                return verdicts
             self._true_since = filled(verdicts.size, np.nan, np.float64)
             self._false_at = filled(verdicts.size, -np.inf, np.float64)
             return verdicts
@@ -117,6 +120,10 @@ class Ring:
         """By place: what the slot holds, the same array as that of another slot where it says the same."""
         self._at: Floats = np.empty(0)
         self._newest = -1
+        self._numbers: list[int] = []
+        """Of the slots that have samples, the oldest first; and ..."""
+        self._times: list[float] = []
+        """... when these came."""
 
     def need(self, window_s: float) -> None:
         """Reach back at least `window_s` seconds."""
@@ -125,6 +132,8 @@ class Ring:
             self._slots = slots
             self._data = [self._blank] * slots
             self._at = np.full(slots, np.nan)
+            self._newest = -1
+            self._numbers, self._times = [], []
 
     @property
     def nbytes(self) -> int:
@@ -143,6 +152,7 @@ class Ring:
         self._data = [self._blank] * self._slots
         self._at[:] = np.nan
         self._newest = -1
+        self._numbers, self._times = [], []
 
     def as_kept(self, values: Floats) -> Floats:
         """Return `values` with the digits that a sample of them has: what did not change is equal."""
@@ -163,10 +173,14 @@ class Ring:
                 self._data[skipped % self._slots] = self._blank
                 self._at[skipped % self._slots] = np.nan
             self._newest = slot
+            self._numbers.append(slot)
+            self._times.append(mono)
+            gone = bisect_left(self._numbers, slot - self._slots + 1)
+            del self._numbers[:gone], self._times[:gone]
         place = slot % self._slots
         kept = self._data[place]
         if np.isnan(self._at[place]) or self._keep != "first":
-            self._at[place] = mono
+            self._at[place] = self._times[-1] = mono
         now = values if values.dtype == self._dtype else settled(values.astype(self._dtype))
         if now is kept:
             return
@@ -201,20 +215,31 @@ class Ring:
 
     def slots(self, window_s: float, mono: float) -> list[tuple[int, float]]:
         """Return the slots with samples of the last `window_s` seconds and their times, the oldest first."""
-        slots = range(max(0, self._newest - self._slots + 1), self._newest + 1)
-        return [(slot, at) for slot in slots if (at := self.at(slot)) is not None and at >= mono - window_s - 1e-6]
+        first = bisect_left(self._times, mono - window_s - 1e-6)
+        return list(zip(self._numbers[first:], self._times[first:], strict=True))
 
-    def _window(self, window_s: float, mono: float) -> list[int]:
-        """Return the places of the slots with samples of the last `window_s` seconds, the oldest first."""
-        return [slot % self._slots for slot, _ in self.slots(window_s, mono)]
+    def still(self, now: Floats, window_s: float, mono: float) -> tuple[Floats, float] | None:
+        """Return the oldest samples of the window and their age in seconds where `now` says the same as they do in
+        every row; None where any row moved, or there is nothing older."""
+        for number in range(bisect_left(self._times, mono - window_s - 1e-6), len(self._times)):
+            kept = self._data[self._numbers[number] % self._slots]
+            if not (is_uniform(kept) and np.isnan(kept[0])):
+                age_s = mono - self._times[number]
+                return (kept, age_s) if age_s > 0 and is_equal(kept, now.astype(self._dtype, copy=False)) else None
+        return None
+
+    def _window(self, window_s: float, mono: float) -> list[tuple[int, float]]:
+        """Return the places of the slots with samples of the last `window_s` seconds and their times, the oldest
+        first."""
+        return [(slot % self._slots, at) for slot, at in self.slots(window_s, mono)]
 
     def oldest(self, window_s: float, mono: float) -> tuple[Floats, Floats]:
         """Return the oldest value of each row within the window, and the age of it in seconds; NaN where none is."""
         rows = self._blank.size
         values = filled(rows, np.nan, np.float64)
         ages, before, rest = values, self._blank, None
-        for place in self._window(window_s, mono):
-            now, age_s = self._data[place], mono - self._at[place]
+        for place, at in self._window(window_s, mono):
+            now, age_s = self._data[place], mono - at
             if now is before:
                 continue
             before = now
@@ -240,7 +265,7 @@ class Ring:
     def over(self, window_s: float, mono: float) -> tuple[Floats, Floats]:
         """Return min, max or mean (what the ring was made for) of each row over the window, and the age in seconds of
         the oldest sample."""
-        samples = [self._data[place] for place in self._window(window_s, mono)]
+        samples = [self._data[place] for place, _ in self._window(window_s, mono)]
         _, ages = self.oldest(window_s, mono)
         if self._keep == "last":
             sums, counts = np.zeros((2, self._blank.size))
