@@ -36,6 +36,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "probe": ("stethoscope.cli.probe", "Ask nodes on demand: mlxlink, smartctl, dcgmi diag ..."),
     "sim": ("stethoscope.cli.sim", "Serve a simulated fleet over SSH on loopback."),
     "drill": ("stethoscope.cli.drill", "Play scenarios and score what the diagnosis says of them."),
+    "scenario": ("stethoscope.cli.scenario", "Check scenarios, or begin one from a recording."),
     "decode": ("stethoscope.cli.decode", "Decode logs: what happened first, to whom, what to do."),
     "xid": ("stethoscope.cli.xid", "Say what an Xid means and what to do now."),
     "sxid": ("stethoscope.cli.sxid", "Say what an SXid of an NVSwitch means and what to do now."),

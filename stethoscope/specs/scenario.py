@@ -14,7 +14,7 @@ import msgspec
 from stethoscope.errors import DataError, StethoscopeError, did_you_mean
 from stethoscope.model.ids import expand
 from stethoscope.specs.duration import duration_s
-from stethoscope.specs.load import Loaded, Spec, convert, load
+from stethoscope.specs.load import Loaded, Spec, convert, load, several
 from stethoscope.specs.place import FleetShape, Place, place
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ def read_scenario(loaded: Loaded, words: Vocabulary) -> Scenario:
         duration_s=reader.seconds(form.duration, "duration"),
         fleet=form.fleet,
         jobs=jobs,
-        events=(*reader.events("background", form.background), *reader.events("events", form.events)),
+        events=reader.all(background=form.background, events=form.events),
         expect=form.expect,
     )
 
@@ -278,8 +278,19 @@ class _Events:
         except ValueError as error:
             raise self._loaded.error(str(error), *path) from error
 
-    def events(self, section: str, forms: tuple[_EventForm, ...]) -> list[Event]:
-        return [self._event(form, section, number) for number, form in enumerate(forms)]
+    def all(self, **sections: tuple[_EventForm, ...]) -> tuple[Event, ...]:
+        """Return the events of all sections; what is wrong with any of them is said at once."""
+        found: list[Event] = []
+        errors: list[DataError] = []
+        for section, forms in sections.items():
+            for number, form in enumerate(forms):
+                try:
+                    found.append(self._event(form, section, number))
+                except DataError as error:
+                    errors.append(error)
+        if errors:
+            raise several(errors)
+        return tuple(found)
 
     def _event(self, form: _EventForm, *path: str | int) -> Event:
         at_s = self.seconds(form.at, *path, "at")

@@ -1,0 +1,102 @@
+"""Scenarios as people write them: what is wrong is said with its place; one is begun from a recording."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stethoscope.errors import UsageError
+from stethoscope.session.scenario_check import check_scenario
+from stethoscope.session.scenario_from import scenario_from
+from stethoscope.sim.scenarios import vocabulary
+from stethoscope.specs.load import loads
+from stethoscope.specs.scenario import LogLine, read_scenario
+from stethoscope.store.tape import open_tape
+from tests.session.test_drill import OPTIC
+from tests.store.made import record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def checked(directory: Path, text: str) -> list[str]:
+    """Return the errors in a scenario, `line:column: message`."""
+    path = directory / "optic.yaml"
+    path.write_text(text)
+    return [str(error).removeprefix(f"{path}:") for error in check_scenario(str(path)).errors]
+
+
+def test_nothing_is_wrong(tmp_path: Path) -> None:
+    """What is in it is said in a line, and what a reader should know besides."""
+    path = tmp_path / "optics.yaml"
+    path.write_text(OPTIC)
+    found = check_scenario(str(path))
+    assert found.errors == ()
+    assert found.summary == "4 nodes, 1 job, 1 fault, 3 min; expects global ib_link_fault gpu-002/ib/mlx5_3"
+    assert found.remarks == (
+        'it calls itself "optic", not as its file',
+        "ib_optic_degraded begins at 60s: before 180s nobody knows a healthy job",
+    )
+    assert found.as_json()["ok"] is True
+
+
+def test_every_event_that_is_wrong_is_named(tmp_path: Path) -> None:
+    """Not only the first: a kind, a parameter and a place, each with the nearest word."""
+    text = OPTIC.replace("symbol_errors_per_s: 40", "symbol_error_per_s: 40").replace(
+        "kernel_log: {where: gpu-002", "kernel_log: {where: gpu-022"
+    )
+    first, second = checked(tmp_path, text)
+    assert first.endswith(
+        'ib_optic_degraded has no parameter "symbol_error_per_s"; did you mean "symbol_errors_per_s"?'
+    )
+    assert first.startswith("15:")
+    assert second.startswith('16:33: no node "gpu-022" in this fleet of 4')
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ("root_cause: ib_link_fault", "root_cause: ib_link_falt", '21:15: no root cause "ib_link_falt"; did you mean'),
+        ("layer: communication", "layer: hardware", "20:10: ib_link_fault is of the layer communication"),
+        (
+            "layer: communication",
+            "layer: comunication",
+            '20:10: no layer "comunication"; did you mean "communication"?',
+        ),
+        ("culprits: [gpu-002/ib/mlx5_3]", "culprits: [gpu-002/ib/mlx5_9]", '22:14: no port mlx5_ "9"'),
+        ("not_blamed: [gpu-001]", "not_blamed: [gpu-100]", '24:16: no node "gpu-100"'),
+        ("detect_within: 60s", "detect_within: soon", '25:18: "soon" is not a duration'),
+        ("detect_within: 60s", "accept: {rootcause: [nic_fault]}", '25:12: "rootcause" is no answer; did you mean'),
+        ("root_cause: ib_link_fault", "root_cause: healthy", "19:3: in a healthy fleet scope and severity are none"),
+    ],
+)
+def test_what_is_expected_is_checked(tmp_path: Path, old: str, new: str, error: str) -> None:
+    """A word that no diagnosis can say would never be scored right."""
+    assert any(found.startswith(error) for found in checked(tmp_path, OPTIC.replace(old, new))), checked(
+        tmp_path, OPTIC.replace(old, new)
+    )
+
+
+def test_no_such_scenario() -> None:
+    """A bundled one by its name is checked; another name is refused with the nearest."""
+    assert check_scenario("demo").errors == ()
+    with pytest.raises(UsageError, match='no scenario "dmo"; did you mean "demo"'):
+        check_scenario("dmo")
+
+
+def test_a_scenario_from_a_recording_can_be_played(tmp_path: Path) -> None:
+    """The fleet, the log lines at their times, what was found as comments, and nothing that nobody knows."""
+    path = tmp_path / "night.sthr"
+    record(path, "at: 60s, fault: gpu_fell_off_bus, where: gpu-002/gpu/2", until_s=150)
+    text = scenario_from(open_tape(path), "Night of the 3rd")
+    scenario = read_scenario(loads(text, "night.yaml"), vocabulary())
+    assert (scenario.id, scenario.duration_s, scenario.fleet.nodes) == ("night-of-the-3rd", 150.0, 6)
+    assert scenario.expect is not None
+    assert (scenario.expect.root_cause, scenario.expect.severity) == ("unknown", "P0")
+    lines = [event for event in scenario.events if isinstance(event, LogLine) and "Xid" in event.line]
+    assert lines
+    assert all(event.where.text == "gpu-002" and 55 <= event.at_s <= 75 for event in lines)
+    assert "fault: gpu_fell_off_bus, where: gpu-002/gpu/2}" in text
+    (tmp_path / "night.yaml").write_text(text)
+    assert check_scenario(str(tmp_path / "night.yaml")).errors == ()
