@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _EVERY_S = (1.0, 86_400.0)
 """An interval beyond these is not one: it is taken for the nearest of them."""
 _MOST_GROUPS = 32
-"""Groups that are remembered of one node; the manifest has ten."""
+"""Groups that are remembered of one node; the manifest has eleven."""
 _MOST_NUMBERED = 256
 """Lists of links that are known again."""
 _MOST_SHARED = 65_536

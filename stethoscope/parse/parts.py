@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stethoscope.model.facts import Facts
-from stethoscope.parse.groups import clock, disks, gpu, host, identity, mounts, net, pcie, smart, tuning
+from stethoscope.parse.groups import bmc, clock, disks, gpu, host, identity, mounts, net, pcie, smart, tuning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,6 +23,7 @@ READERS: Mapping[str, Callable[[wire.Part], Facts]] = {
     "tuning": tuning.read,
     "identity": identity.read,
     "smart": smart.read,
+    "bmc": bmc.read,
 }
 
 

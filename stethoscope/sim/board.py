@@ -19,11 +19,9 @@ NVSWITCH_PCI = ("05", "06", "07", "08")
 DISKS = ("nvme0n1", "nvme1n1", "nvme2n1")
 """The first carries the system, the other two are one array below /local."""
 
-FANS = (
-    "FAN7_TACH1",
-    *(f"FAN{module}_TACH{half}" for module in range(1, 9) for half in (1, 2) if (module, half) != (7, 1)),
-)
-"""The first is the one that fails."""
+FANS = tuple(f"FAN{module}_TACH{half}" for module in range(1, 9) for half in (1, 2))
+WEAK_FAN = "FAN7_TACH1"
+"""The one that fails."""
 SUPPLIES = 6
 CPUS = 192
 CPU_MHZ = 3400.0

@@ -15,6 +15,7 @@ import msgspec
 
 from stethoscope.model import wire
 from stethoscope.sim.files import disks, gpu, host, mounts, net, pci, smart
+from stethoscope.sim.printed import management
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -69,6 +70,13 @@ class Group:
     def forget(self) -> None:
         """Be due now and send everything."""
         self.due_s, self._sent_s = 0.0, None
+
+    def again(self, now_s: float) -> dict[str, Any] | None:
+        """Return a part line that says that nothing has changed, whatever has; None before the first reading."""
+        if self._last is None:
+            return None
+        self.due_s = now_s + self.order.s
+        return {"name": self.order.name, "s": self.order.s, "same": True}
 
     def part(self, view: View, now_s: float) -> dict[str, Any] | None:
         """Return the fields of the part line that is due, None when the node cannot read the group."""
@@ -184,8 +192,9 @@ def command(view: View, words: Iterable[str]) -> wire.Ran:
             return wire.Ran(out=host.timedate(view))
         case ["systemctl", "show", *arguments]:
             return wire.Ran(out=_services(view, arguments))
-        case ["ipmitool", "mc", "info"]:
-            return wire.Ran(out=host.bmc(view))
+        case ["ipmitool", *arguments]:
+            status, text, errors = management.ipmitool(view, arguments)
+            return wire.Ran(exit=status, out=text, err=errors)
         case ["smartctl", *arguments]:
             disk = smart.number_of(arguments[-1]) if arguments else None
             if disk is not None:

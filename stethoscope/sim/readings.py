@@ -216,10 +216,10 @@ class Readings:
         for metric in _SHARES:
             values[metric] = np.minimum(values[metric], 100.0)
         self.node = self._finish("node", values, NODE)
-        hung = (effects.gpu_missing == Reason.HUNG).all(axis=1)
-        for node in np.flatnonzero(hung):
-            for metric in ("gpu_count", "nvml_latency"):
-                self.node[metric][node] = REASON_WORDS[Reason.HUNG]
+        for reason in (Reason.HUNG, Reason.PERMISSION):
+            for node in np.flatnonzero((effects.gpu_missing == reason).all(axis=1)):
+                for metric in ("gpu_count", "nvml_latency"):
+                    self.node[metric][node] = REASON_WORDS[reason]
         for refusing in effects.driver_refuses:
             for metric in ("gpu_count", "nvml_latency"):
                 self.node[metric][refusing] = REASON_WORDS[Reason.ERROR]

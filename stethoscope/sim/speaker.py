@@ -83,7 +83,7 @@ class Speaker:
 
     def event(self, said: Said) -> bytes:
         """Return a line of the node's kernel log."""
-        at = self._twin.wall_at_0 + said.at_s + self._identity.clock_offset_s
+        at = self._twin.wall_at_0 + said.at_s + self._clock_s()
         return self._line(wire.Event(**self._stamp(self._twin.t_s), source=said.sink, text=said.text, at=round(at, 6)))
 
     def watch(self, orders: Sequence[Order]) -> None:
@@ -108,7 +108,7 @@ class Speaker:
         view = View(self._twin, self._node, readings, identity.booted_s, identity.clock_offset_s, self._drawn)
         lines = []
         for group in due:
-            fields = group.part(view, now_s)
+            fields = group.again(now_s) if self._node in self._twin.effects.frozen else group.part(view, now_s)
             if fields is not None:
                 lines.append(self._line(wire.Part(**self._stamp(readings.t_s), **fields)))
         return lines
@@ -126,6 +126,8 @@ class Speaker:
         port = {metric: column[row] for metric, column in readings.port.items()}
         if len(self._ports) < self._twin.layout.port_shape[1]:
             port = {metric: [values[number] for number in self._ports] for metric, values in port.items()}
+        if row in self._twin.effects.frozen and self._sent[0]:
+            return self._sent
         refusal = self._twin.effects.driver_refuses.get(row, "hung" if node["nvml_latency"] == "hung" else "")
         return node, gpu, port, {"nvml": refusal} if refusal else {}
 
@@ -134,12 +136,16 @@ class Speaker:
         missing = self._twin.effects.port_missing[self._node].tolist()
         return [number for number, reason in enumerate(missing) if not reason]
 
+    def _clock_s(self) -> float:
+        """Return how far the node's clock is ahead."""
+        return self._identity.clock_offset_s + float(self._twin.effects.clock_s[self._node])
+
     def _stamp(self, t_s: float) -> dict[str, Any]:
         identity = self._identity
         stamp = {
             "seq": self._seq,
             "mono": round(t_s - identity.booted_s, 3),
-            "wall": round(self._twin.wall_at_0 + t_s + identity.clock_offset_s, 3),
+            "wall": round(self._twin.wall_at_0 + t_s + self._clock_s(), 3),
         }
         self._seq += 1
         return stamp

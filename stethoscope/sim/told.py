@@ -70,6 +70,8 @@ class Told:
 
     def word(self, metric: str, node: int, modelled: str) -> str:
         """Return a version or a setting of a node."""
+        said = self._twin.effects.shown.get((self._twin.layout.nodes[node], metric))
+        modelled = said if isinstance(said, str) else modelled
         for override in self._of(metric, Spot(node)):
             if isinstance(override.event.value, str) and override.is_active(self._twin.t_s):
                 modelled = override.event.value

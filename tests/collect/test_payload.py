@@ -195,7 +195,13 @@ def test_the_line_after_the_first_frame_has_the_groups_of_the_manifest() -> None
     each = "/dev/{sd[a-z],sd[a-z][a-z],nvme[0-9],nvme[0-9][0-9]}"
     smart = {"id": "smart", "argv": ["smartctl", "--json=c", "-a"], "limit": 20, "sudo": 1, "each": each}
     assert groups["smart"]["run"] == [smart]
-    assert [run["id"] for group in found for run in group["run"] if run["sudo"]] == ["bmc", "smart"]
+    assert [run["id"] for group in found for run in group["run"] if run["sudo"]] == [
+        "bmc",
+        "smart",
+        "chassis",
+        "air",
+        "sel",
+    ]
     # What the node gets says all that the manifest does.
     whole = [{"read": [], "run": [], **group} for group in watchlist.watch_groups(sudo=True)]
     for group in whole:
@@ -210,8 +216,8 @@ def test_a_large_fleet_is_read_half_as_often() -> None:
     small, large = (unpacked(payload.watch_line(False, watchlist.pace_of(nodes))) for nodes in (256, 257))
     seconds = {group["name"]: group["s"] for group in large}
     assert seconds == {
-        "gpu": 60, "pcie": 60, "disks": 60, "mounts": 60, "net": 60, "host": 60, "clock": 60, "tuning": 300,
-        "identity": 300, "smart": 600,
+        "gpu": 60, "pcie": 60, "disks": 60, "mounts": 60, "net": 60, "host": 60, "clock": 60, "tuning": 60,
+        "identity": 300, "smart": 120, "bmc": 60,
     }  # fmt: skip
     assert [{**group, "s": 0} for group in small] == [{**group, "s": 0} for group in large]
 

@@ -182,6 +182,7 @@ WHOLE: dict[str, dict[str, Any]] = {
     "tuning": {},
     "identity": {},
     "smart": {"ran": {"smart sda": wire.Ran()}},
+    "bmc": {},
 }
 DERIVED = {"disk_await", "disk_io_util"}
 
@@ -234,6 +235,9 @@ FLOODS = {
     "net": {"files": {"/sys/class/infiniband/mlx5_0/device/net/eth0": "rx_discards_phy 1\n" * 50_000}},
     "gpu": {"files": {"/proc/7/cgroup": "/job_1" * 150_000}, "apps": [[0, 7, 1, "C"]]},
     "smart": {"ran": {"smart sda": wire.Ran(out='{"smartctl":' * 80_000)}},
+    "bmc": {
+        "ran": {"sel": wire.Ran(out="1 | 01/01/2026 | " * 40_000), "air": wire.Ran(out="Inlet temperature " * 9_000)}
+    },
     "host": {"files": {"tasks": "\t" * 1_000_000}},
 }
 

@@ -165,14 +165,3 @@ def _versions(build: Build, product: str, answering: tuple[bool, ...], ports: in
         found[f"{base}/board_id"] = f"{build.ib_board}\n"
         found[f"{base}/hca_type"] = "MT4129\n"
     return found
-
-
-def bmc(view: View) -> str:
-    """Return what `ipmitool mc info` prints."""
-    return (
-        "Device ID                 : 32\nDevice Revision           : 1\n"
-        f"Firmware Revision         : {view.build.bmc_firmware}\nIPMI Version              : 2.0\n"
-        "Manufacturer ID           : 10876\nManufacturer Name         : Super Micro Computer Inc.\n"
-        "Product ID                : 7073 (0x1ba1)\nProduct Name              : Unknown (0x1BA1)\n"
-        "Device Available          : yes\nProvides Device SDRs      : no\n"
-    )

@@ -29,17 +29,19 @@ class Mount:
     device: str
     options: str = "rw,relatime"
     opened: str = "rw"
-    disk: int = -1
+    disks: tuple[int, ...] = ()
+    """Numbers of the disks that it lies on."""
     is_remote: bool = False
 
 
 _LOCAL = (
     Mount("/", "/dev/nvme0n1p2", "ext4", 3_689_104_128, 0.06, 234_291_200, "259:2",
-          opened="rw,errors=remount-ro", disk=0),
+          opened="rw,errors=remount-ro", disks=(0,)),
     Mount("/boot/efi", "/dev/nvme0n1p1", "vfat", 1_098_632, 0.006, 0, "259:1",
-          opened="rw,fmask=0022,dmask=0022,codepage=437,iocharset=iso8859-1,shortname=mixed,errors=remount-ro", disk=0),
+          opened="rw,fmask=0022,dmask=0022,codepage=437,iocharset=iso8859-1,shortname=mixed,errors=remount-ro",
+          disks=(0,)),
     Mount("/local", "/dev/md0", "xfs", 7_498_045_440, 0.55, 750_066_688, "9:0",
-          opened="rw,attr2,inode64,logbufs=8,logbsize=32k,sunit=1024,swidth=2048,noquota", disk=1),
+          opened="rw,attr2,inode64,logbufs=8,logbsize=32k,sunit=1024,swidth=2048,noquota", disks=(1, 2)),
 )  # fmt: skip
 _IN_MEMORY = (("/run", 211_337_216, 3_284), ("/dev/shm", 1_056_702_464, 0), ("/run/lock", 5120, 0))  # noqa: S108 - a name
 """Path, size and use (KiB) of what lies in memory."""
@@ -104,12 +106,19 @@ def used(view: View, mount: Mount) -> float:
         share = mount.used + 0.02 * view.draw("root space", 1)[0]
     else:
         return mount.used
-    return min(view.state("fs_used", 100 * share, disk=mount.disk) / 100, 1.0)
+    return min(_said(view, "fs_used", 100 * share, mount) / 100, 1.0)
 
 
 def is_read_only(view: View, mount: Mount) -> bool:
     """Tell whether a file system no longer takes writes."""
-    return mount.path in ("/", "/local") and view.state("fs_readonly", 0, disk=mount.disk) > 0
+    return mount.path in ("/", "/local") and _said(view, "fs_readonly", 0, mount) > 0
+
+
+def _said(view: View, metric: str, usual: float, mount: Mount) -> float:
+    """Return what is said of a file system by one of its disks."""
+    for disk in mount.disks:
+        usual = view.state(metric, usual, disk=disk)
+    return usual
 
 
 def df(view: View, arguments: list[str]) -> str:

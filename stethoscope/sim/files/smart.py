@@ -43,7 +43,7 @@ def health(view: View, disk: int) -> dict[str, int]:
         "power_on_hours": hours,
         "unsafe_shutdowns": 9,
         "media_errors": view.count("nvme_media_errors", 0, disk=disk),
-        "num_err_log_entries": 0,
+        "num_err_log_entries": view.count("smart_reallocated_sectors", 0, disk=disk),
         "warning_temp_time": 0,
         "critical_comp_time": 0,
     }

@@ -35,7 +35,7 @@ class View:
         self.node = node
         self.readings = readings
         self.booted_s = booted_s
-        self.clock_offset_s = clock_offset_s
+        self.clock_offset_s = clock_offset_s + float(twin.effects.clock_s[node])
         self.name = twin.layout.nodes[node]
         self.build: Build = twin.builds.of(node)
         self.gpus = twin.layout.gpu_shape[1]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from stethoscope.sim.board import FANS, INLET_C, SUPPLIES
+from stethoscope.sim.board import INLET_C, SUPPLIES
 from stethoscope.sim.kinds.kind import Kind, Line, progress
 from stethoscope.specs.scenario import Param
 
@@ -83,7 +83,7 @@ class FanFailed(Kind):
 
     def apply(self, effects: Effects, age_s: float) -> None:
         """Stop the fan, warm the GPUs, and slow those down that get too hot."""
-        effects.shown[(self.fault.where.text, f"bmc_fan_rpm {FANS[0]}")] = self.number("rpm")
+        effects.shown[(self.fault.where.text, "bmc_fan_rpm")] = self.number("rpm")
         listed = self.fault.params["gpus"]
         count = effects.layout.gpu_shape[1]
         behind = [int(gpu) for gpu in listed if gpu < count] if isinstance(listed, tuple) else []
