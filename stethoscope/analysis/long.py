@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stethoscope.analysis.alike import settled
 from stethoscope.analysis.leaves import compared
 from stethoscope.analysis.windows import TRUE, UNKNOWN
 from stethoscope.model.metric import Kind
@@ -80,4 +81,4 @@ def _long(leaf: Long, moment: Moment, memory: PastMemory) -> Answer:
     lower_bound = moment.catalogue[leaf.metric].kind is Kind.COUNTER and leaf.operator in (">", ">=")
     short = ~(ages >= leaf.window_s - SLOT_S)
     verdicts[short & ~((verdicts == TRUE) & lower_bound)] = UNKNOWN
-    return verdicts, values
+    return settled(verdicts), settled(values)

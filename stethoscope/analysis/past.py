@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from stethoscope.analysis.compact import Compact
 from stethoscope.model.metric import Kind, Reason, Scope
 from stethoscope.model.past import DAY_S, FINE_S, KEEP_S, SLOT_S, Change, Standing
 from stethoscope.model.rows import identities
@@ -26,30 +27,30 @@ if TYPE_CHECKING:
 TAKE_S = 60.0
 """How often totals are looked at."""
 
-Devices = npt.NDArray[np.int64]
+Devices = npt.NDArray[np.int32]
+Places = range | Devices
+"""Those of a node's devices stand behind one another, unless some came later."""
 
 
 @dataclass(slots=True)
 class _Log:
     """The changes of one metric, the oldest first; places of devices in the arrays of the scope."""
 
-    last: Floats = field(default_factory=lambda: np.empty(0))
+    last: Compact = field(default_factory=Compact)
     slots: list[tuple[float, Devices, Floats]] = field(default_factory=list)
-    sums: dict[float, Floats] = field(default_factory=dict)
-    """Amounts over each window that was asked for, until something is taken."""
 
 
 @dataclass(slots=True)
 class _Scope:
     """The devices of one scope."""
 
-    places: dict[str, tuple[tuple[str, ...], Devices]] = field(default_factory=dict)
+    places: dict[str, tuple[tuple[str, ...], Places]] = field(default_factory=dict)
     """Of each node, its devices and their places."""
-    first: Floats = field(default_factory=lambda: np.empty(0))
+    first: Compact = field(default_factory=Compact)
     """Wall seconds of the first look at each place."""
     size: int = 0
     """How many places there are, also those that have no room yet."""
-    rows: Devices = field(default_factory=lambda: np.empty(0, np.int64))
+    rows: Devices = field(default_factory=lambda: np.empty(0, np.int32))
     """Place of the device that each row of the table stands for, -1 for none."""
 
 
@@ -77,23 +78,30 @@ class Past:
     def put(self, standings: Iterable[Standing], changes: Iterable[Change], seen: Mapping[str, float]) -> None:
         """Take what was kept of an earlier run, before the first snapshot; `seen` is when each node was looked at."""
         self._seen.update(seen)
-        for standing in standings:
-            if standing.scope not in self._scopes:
-                continue
-            places = self._places(standing.scope, standing.node, standing.devices)
-            self._scopes[standing.scope].first[places] = standing.first
-            for id_, last in standing.last.items():
-                if id_ in self._logs and self._catalogue[id_].scope is standing.scope:
-                    self._logs[id_].last[places] = last
+        known = [standing for standing in standings if standing.scope in self._scopes]
+        places = [self._numbers(standing.scope, standing.node, standing.devices) for standing in known]
+        for kind, scope in self._scopes.items():
+            self._grow(kind)
+            first = scope.first.whole()
+            for standing, at in zip(known, places, strict=True):
+                if standing.scope is kind:
+                    first[_array(at)] = standing.first
+            scope.first.keep(first)
+        for id_, log in self._logs.items():
+            kind, last = self._catalogue[id_].scope, log.last.whole()
+            for standing, at in zip(known, places, strict=True):
+                if standing.scope is kind and id_ in standing.last:
+                    last[_array(at)] = standing.last[id_]
+            log.last.keep(last)
         by_slot: dict[tuple[str, float], list[tuple[int, float]]] = {}
         for change in changes:
             metric = self._catalogue.get(change.metric)
             if metric is None:
                 continue
-            place = self._places(metric.scope, change.node, (change.device,), alone=False)[0]
+            place = self._places(metric.scope, change.node, (change.device,))[0]
             by_slot.setdefault((change.metric, change.slot), []).append((int(place), change.amount))
         for (id_, slot), booked in sorted(by_slot.items()):
-            devices = np.array([place for place, _ in booked], np.int64)
+            devices = np.array([place for place, _ in booked], np.int32)
             self._logs[id_].slots.append((slot, devices, np.array([amount for _, amount in booked])))
         self.version += 1
 
@@ -115,8 +123,12 @@ class Past:
         fresh = [node.frames > 0 and not node.is_stale(snapshot.mono) for node in nodes]
         self._seen.update((node.name, wall) for node, is_fresh in zip(nodes, fresh, strict=True) if is_fresh)
         for scope in self._scopes.values():
+            first = scope.first.whole()
             places = scope.rows[scope.rows >= 0]
-            scope.first[places] = np.where(np.isnan(scope.first[places]), wall, scope.first[places])
+            new = places[np.isnan(first[places])]
+            if new.size:
+                first[new] = wall
+                scope.first.keep(first)
         self.version += 1
 
     def change(self, metric: str, window_s: float, wall: float) -> tuple[Floats, Floats, Floats]:
@@ -124,24 +136,25 @@ class Past:
         much: what came while nobody looked is booked at the start of that time), where it stands, and for how many
         seconds the device has been watched; NaN where nothing is known."""
         log, scope = self._logs[metric], self._scopes[self._catalogue[metric].scope]
-        if window_s not in log.sums:
-            total = np.zeros(len(log.last))
-            for slot, devices, amounts in reversed(log.slots):
-                if slot <= wall - window_s - SLOT_S:
-                    break
-                np.add.at(total, devices, amounts)
-            log.sums[window_s] = total
+        total = np.zeros(len(log.last))
+        for slot, devices, amounts in reversed(log.slots):
+            if slot <= wall - window_s - SLOT_S:
+                break
+            np.add.at(total, devices, amounts)
         known = scope.rows >= 0
         changed, last, ages = (np.full(len(scope.rows), np.nan) for _ in range(3))
         places = scope.rows[known]
-        last[known] = log.last[places]
-        ages[known] = wall - scope.first[places]
-        changed[known] = np.where(np.isnan(log.last[places]), np.nan, log.sums[window_s][places])
+        last[known] = log.last.at(places)
+        ages[known] = wall - scope.first.at(places)
+        changed[known] = np.where(np.isnan(last[known]), np.nan, total[places])
         return changed, last, ages
 
     def take_unsaved(self) -> tuple[list[Standing], list[Change], dict[str, float]]:
         """Return what was not kept yet, once, in the form that `put` takes."""
-        names = {kind: self._names(kind) for kind in {self._catalogue[id_].scope for id_, *_ in self._unsaved}}
+        moved: dict[Scope, set[int]] = {}
+        for id_, _, places, _ in self._unsaved:
+            moved.setdefault(self._catalogue[id_].scope, set()).update(places.tolist())
+        names = {kind: self._names(kind, wanted) for kind, wanted in moved.items()}
         changes = [
             Change(id_, *names[self._catalogue[id_].scope][int(place)], slot, float(amount))
             for id_, slot, devices, amounts in self._unsaved
@@ -150,13 +163,10 @@ class Past:
         standings = []
         for kind, node in self._unsaved_nodes:
             scope = self._scopes[kind]
-            devices, places = scope.places[node]
-            last = {
-                id_: self._logs[id_].last[places].copy()
-                for id_, metric in self._catalogue.items()
-                if metric.scope is kind
-            }
-            standings.append(Standing(node, kind, devices, scope.first[places].copy(), last))
+            devices, stand = scope.places[node]
+            at = _array(stand)
+            last = {id_: self._logs[id_].last.at(at) for id_, metric in self._catalogue.items() if metric.scope is kind}
+            standings.append(Standing(node, kind, devices, scope.first.at(at), last))
         self._unsaved, self._unsaved_nodes = [], {}
         return standings, changes, dict(self._seen)
 
@@ -166,8 +176,8 @@ class Past:
             self._unsaved_nodes[standing.scope, standing.node] = None
         again = []
         for change in changes:
-            places = self._places(self._catalogue[change.metric].scope, change.node, (change.device,), alone=False)
-            again.append((change.metric, change.slot, places, np.array([change.amount])))
+            places = self._places(self._catalogue[change.metric].scope, change.node, (change.device,))
+            again.append((change.metric, change.slot, _array(places), np.array([change.amount])))
         self._unsaved = again + self._unsaved
 
     @property
@@ -179,36 +189,33 @@ class Past:
         )
         return logs + sum(scope.first.nbytes + scope.rows.nbytes for scope in self._scopes.values())
 
-    def _names(self, kind: Scope) -> dict[int, tuple[str, str]]:
+    def _names(self, kind: Scope, wanted: set[int]) -> dict[int, tuple[str, str]]:
         return {
-            int(place): (node, device)
+            place: (node, device)
             for node, (devices, places) in self._scopes[kind].places.items()
-            for device, place in zip(devices, places, strict=True)
+            if not wanted.isdisjoint(places if isinstance(places, range) else places.tolist())
+            for device, place in zip(devices, _array(places).tolist(), strict=True)
         }
 
-    def _places(self, kind: Scope, node: str, devices: tuple[str, ...], *, alone: bool = True) -> Devices:
-        """Return the places of the devices of a node, new ones for those that are not known; with `alone` the node has
-        no others any more."""
-        places = self._numbers(kind, node, devices, alone=alone)
+    def _places(self, kind: Scope, node: str, devices: tuple[str, ...]) -> Places:
+        """Return the places of some devices of a node, new ones for those that are not known."""
+        places = self._numbers(kind, node, devices, alone=False)
         self._grow(kind)
         return places
 
-    def _numbers(self, kind: Scope, node: str, devices: tuple[str, ...], *, alone: bool = True) -> Devices:
-        """Return the same, without making room for new ones yet."""
+    def _numbers(self, kind: Scope, node: str, devices: tuple[str, ...], *, alone: bool = True) -> Places:
+        """Return the same without making room for new ones yet; when `alone`, the node has no others any more."""
         scope = self._scopes[kind]
-        known_devices, known = scope.places.get(node, ((), np.empty(0, np.int64)))
+        known_devices, known = scope.places.get(node, ((), range(0)))
         if known_devices == devices:
             return known
-        by_name = dict(zip(known_devices, known.tolist(), strict=True))
+        by_name = dict(zip(known_devices, _array(known).tolist(), strict=True))
         for device in devices:
             if device not in by_name:
                 by_name[device] = scope.size
                 scope.size += 1
-        places = np.array([by_name[device] for device in devices], np.int64)
-        if alone:
-            scope.places[node] = devices, places
-        else:
-            scope.places[node] = tuple(by_name), np.array(list(by_name.values()), np.int64)
+        places = _shortest([by_name[device] for device in devices])
+        scope.places[node] = (devices, places) if alone else (tuple(by_name), _shortest([*by_name.values()]))
         return places
 
     def _grow(self, kind: Scope) -> None:
@@ -216,20 +223,17 @@ class Past:
         more = scope.size - len(scope.first)
         if more <= 0:
             return
-        fresh = np.full(more, np.nan)
-        scope.first = np.concatenate((scope.first, fresh))
-        for id_, metric in self._catalogue.items():
-            if metric.scope is kind:
-                self._logs[id_].last = np.concatenate((self._logs[id_].last, fresh))
-                self._logs[id_].sums.clear()
+        logs = [self._logs[id_].last for id_, metric in self._catalogue.items() if metric.scope is kind]
+        for column in (scope.first, *logs):
+            column.keep(np.concatenate((column.whole(), np.full(more, np.nan))))
 
     def _fit(self, snapshot: FleetSnapshot, layout: Layout) -> None:
         for kind, scope in self._scopes.items():
             wanted = [(node, identities(node, kind)) for node in snapshot.nodes if _has_rows(snapshot, node, kind)]
-            scope.rows = np.full(len(layout.owner[kind]), -1, np.int64)
+            scope.rows = np.full(len(layout.owner[kind]), -1, np.int32)
             for node, devices in wanted:
                 rows = snapshot.rows(node, kind)
-                scope.rows[rows.start : rows.stop] = self._numbers(kind, node.name, devices)
+                scope.rows[rows.start : rows.stop] = _array(self._numbers(kind, node.name, devices))
                 self._unsaved_nodes[kind, node.name] = None
             self._grow(kind)
         self._layout = layout
@@ -239,9 +243,9 @@ class Past:
         values = _standing(metric, snapshot.tables[metric.scope])
         rows = np.flatnonzero((scope.rows >= 0) & ~np.isnan(values))
         places, now = scope.rows[rows], values[rows]
-        before = log.last[places]
+        last = log.last.whole()
+        before = last[places]
         moved = np.flatnonzero(~np.isnan(before) & (before != now))
-        log.sums.clear()
         if len(moved):
             assert self._layout is not None
             owners = self._layout.owner[metric.scope][rows[moved]]
@@ -252,7 +256,9 @@ class Past:
                 self._book(metric.id, log, float(slot), places[moved][here], amounts[here])
             for node in np.unique(owners).tolist():
                 self._unsaved_nodes[metric.scope, snapshot.nodes[node].name] = None
-        log.last[places] = now
+        if len(moved) or np.isnan(before).any():
+            last[places] = now
+            log.last.keep(last)
         _age(log, snapshot.wall)
 
     def _book(self, id_: str, log: _Log, slot: float, devices: Devices, amounts: Floats) -> None:
@@ -262,6 +268,16 @@ class Past:
             log.slots[at] = slot, *_summed([log.slots[at][1], devices], [log.slots[at][2], amounts])
         else:
             log.slots.insert(at + 1, (slot, devices, amounts))
+
+
+def _array(places: Places) -> Devices:
+    return np.arange(places.start, places.stop, dtype=np.int32) if isinstance(places, range) else places
+
+
+def _shortest(places: list[int]) -> Places:
+    first = places[0] if places else 0
+    behind = range(first, first + len(places))
+    return behind if places == [*behind] else np.array(places, np.int32)
 
 
 def _age(log: _Log, wall: float) -> None:
