@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stethoscope.analysis.triage_case import ENDED, NONE, SLOWER, STOPPED, cases_of
 from stethoscope.analysis.triage_claims import claims_of
+from stethoscope.analysis.triage_compare import compared
 from stethoscope.analysis.triage_flow import walked
 from stethoscope.analysis.triage_places import Places
 from stethoscope.analysis.triage_weigh import explain, fit, hypotheses_of
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from stethoscope.model.verdict import Scene, Verdict
     from stethoscope.specs.playbook import Playbooks
 
-BELIEVED, QUIET = 0.38, 0.3
+BELIEVED, QUIET = 0.38, 0.4
 """A hypothesis weighs at least so much to be the reason for a trouble, or to be told where there is none."""
 TOGETHER = 0.75
 """Of one root cause at several places, those are culprits too that are believed nearly as much."""
@@ -33,7 +34,7 @@ def diagnose(scene: Scene, books: Playbooks) -> Diagnosis:
     """Return what is wrong in a scene, and how that is known."""
     places = Places(scene)
     cases = _focused(cases_of(scene, places), scene.focus)
-    claims = claims_of(scene, books, places, cases)
+    claims = [*claims_of(scene, books, places, cases), *compared(scene.measured, cases)]
     hypotheses = hypotheses_of(claims, books, places)
     if scene.focus:
         hypotheses = [one for one in hypotheses if _is_about(one, scene.focus, cases, places)]
@@ -150,9 +151,8 @@ def _nothing(
     faint = [one for one in order if one.score >= 0.12][:2]
     if not hurt:
         verdict = healthy(scene, cases)
-        return Diagnosis(
-            "none", "none", verdict, path=walked(cases[0] if cases else None, verdict, "none", "none", books)
-        )
+        path = walked(cases[0] if cases else None, verdict, "none", "none", books)
+        return Diagnosis("none", "none", verdict, path=path, wanted=wanted_of(faint, books, places, scene, 0.0))
     verdict = unknown(hurt[0], books)
     alternatives: tuple[Verdict, ...] = tuple(
         verdict_of([one], severity_of(one, books), books, places, [], ceiling=0.35) for one in faint

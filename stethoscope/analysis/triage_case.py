@@ -20,7 +20,16 @@ if TYPE_CHECKING:
 Value = str | float | bool | tuple[str, ...]
 
 NONE, SLOWER, STOPPED, ENDED = "none", "slower", "stopped", "ended"
-_RANKS = ("late_host", "late_busy", "rank_idle", "rank_busy", "rank_gone", "rank_blind", "unreachable_alive")
+_RANKS = (
+    "late_host",
+    "late_busy",
+    "rank_idle",
+    "rank_busy",
+    "rank_gone",
+    "rank_blind",
+    "unreachable_alive",
+    "ports_idle",
+)
 _FLAGS = ("late_nobody", "all_starve", "stand_alike", "traffic_elsewhere")
 _SURE = 0.9
 _LONG_STEP = 15.0
@@ -63,20 +72,15 @@ def cases_of(scene: Scene, places: Places) -> list[Case]:
     for one in scene.seen:
         seen.setdefault(one.place, []).append(one)
     heard = {one.job: one for one in scene.logs if one.job}
-    cases = [_case(job, scene, places, seen, heard.get(job.id)) for job in _jobs(scene)]
+    cases = [_case(job, scene, places, seen, heard.get(job.id)) for job in places.jobs]
     order = {ENDED: 0, STOPPED: 1, SLOWER: 2, NONE: 3}
     return sorted(cases, key=lambda case: (order[case.trouble], -case.lost, case.place))
-
-
-def _jobs(scene: Scene) -> list[Job]:
-    known = {job.id: job for job in (*scene.jobs, *scene.snapshot.jobs)}
-    return [known[id_] for id_ in sorted(known)]
 
 
 def _case(job: Job, scene: Scene, places: Places, seen: Mapping[str, list[Seen]], heard: Heard | None) -> Case:
     place = job_place(job.id)
     case = Case(place, job, places.nodes_of(job))
-    ranks = set(places.ranks(job)) | case.nodes
+    ranks = set(places.ranks(job)) | case.nodes | places.ports(job)
     for what in _RANKS:
         found = [one for rank in ranks for one in seen.get(rank, ()) if one.what == what]
         if found:
@@ -111,6 +115,8 @@ def _of_log(case: Case, scene: Scene, heard: Heard | None) -> None:
         case.values["loss_odd"] = values["job_loss_state"] > 0
     if "job_data_share" in values:
         case.values["data_share"] = values["job_data_share"]
+    if standing.phase == "checkpoint" and standing.phase_since is not None:
+        case.values["saving_since"] = standing.phase_since
     if "job_checkpoint_ratio" in values:
         case.values["checkpoint_slow"] = values["job_checkpoint_ratio"]
     case.values["never_stepped"] = standing.last is None and standing.log.lines > 0
@@ -146,6 +152,7 @@ _WORDS = {
     "rank_gone": "gave its memory back before the others",
     "rank_blind": "cannot be read",
     "unreachable_alive": "cannot be reached while its job goes on",
+    "ports_idle": "sends nothing while its sisters work",
     "late_nobody": "no rank is late: all draw as much power as the others, in % of before",
     "all_starve": "all ranks are less busy than before",
     "stand_alike": "the job stands, no rank is the odd one out",

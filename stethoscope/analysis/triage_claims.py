@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from stethoscope.analysis.triage_case import holds
@@ -29,6 +30,9 @@ _VAGUE = {"straggler_or_slow_rank", UNKNOWN, HEALTHY}
 """What a log says when it only sees that something is slow."""
 _MOST_FACTS = 3
 _SAME_MOMENT_S = 120.0
+_MOST_MATCHES = 64
+_RECENT_S = 43_200.0
+"""What a tool tells of an older time has nothing to do with now."""
 
 
 @dataclass(slots=True)
@@ -196,6 +200,12 @@ def _of_pictures(case: Case, books: Playbooks, places: Places) -> Iterator[Claim
         )
 
 
+def _ranks_whole(found: tuple[str, ...], places: Places) -> tuple[str, ...]:
+    """Return ranks, or the node of those that are all ranks of one."""
+    by_gpu = {places.by_rank(place.split("/")[1], int(place.rpartition("/")[2])): place for place in found}
+    return tuple(by_gpu.get(place, place) for place in _whole(tuple(by_gpu), places)) if "" not in by_gpu else found
+
+
 def _whole(found: tuple[str, ...], places: Places) -> tuple[str, ...]:
     """Return places with all GPUs of a node as the node."""
     kept: list[str] = []
@@ -217,33 +227,33 @@ def _of_measured(measured: Measured, books: Playbooks, places: Places, cases: li
     for sign in books.signs:
         if measured.probe not in sign.probe:
             continue
-        found = next(iter(books.patterns[sign.id].finditer(measured.text)), None)
-        if found is None:
+        matches = list(islice(books.patterns[sign.id].finditer(measured.text), _MOST_MATCHES))
+        matches = [one for one in matches if _is_recent(_told_at(one), measured.at)]
+        if not matches:
             continue
-        place = _place_of(sign, measured, found, places, cases)
-        says = _filled(sign.says, found, place)
-        fact = Fact(says, found.group(0).strip()[:160], "", place, iso(measured.at), measured.probe)
-        since = _told_at(found)
+        found = matches[0]
+        where = tuple(dict.fromkeys(_place_of(sign, measured, one, places, cases) for one in matches))
+        if sign.part.startswith("rank/"):
+            where = _ranks_whole(where, places)
+        says = _filled(sign.says, found, where[0])
+        fact = Fact(says, found.group(0).strip()[:160], "", where[0], iso(measured.at), measured.probe)
         for number, cause in enumerate(sign.shows):
             spec = books.causes.get(cause)
-            meant = places.part(place, spec.part, "") if spec is not None and not sign.part else (place,)
+            if spec is not None and not sign.part.startswith(("rank/", "job")):
+                meant = tuple(dict.fromkeys(one for place in where for one in places.part(place, spec.part)))
+            else:
+                meant = where
             yield Claim(
-                cause, meant or (place,), sign.weight * 0.6**number, "measured", since, None, (fact,), rule=sign.id,
-                says=says, against=tuple(sign.rules_out),
+                cause, meant or where, sign.weight * 0.6**number, "measured", _told_at(found), None, (fact,),
+                rule=sign.id, says=says, against=tuple(sign.rules_out),
             )  # fmt: skip
         if not sign.shows:
-            yield Claim(
-                "",
-                (place,),
-                0.0,
-                "measured",
-                None,
-                None,
-                (fact,),
-                rule=sign.id,
-                says=says,
-                against=tuple(sign.rules_out),
-            )
+            yield Claim("", where, 0.0, "measured", None, None, (fact,), rule=sign.id, says=says,
+                        against=tuple(sign.rules_out))  # fmt: skip
+
+
+def _is_recent(at: float | None, now: float) -> bool:
+    return at is None or at > now - _RECENT_S
 
 
 def _told_at(found: re.Match[str]) -> float | None:

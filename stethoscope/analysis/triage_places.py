@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from stethoscope.analysis.job_list import known_nodes
-from stethoscope.model.ids import gpu_place, job_place, node_of, port_name, port_place
+from stethoscope.model.ids import gpu_place, job_place, node_of, port_place
 from stethoscope.model.metric import Scope
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Places:
     def __init__(self, scene: Scene) -> None:
         """Look at the inventory of the snapshot."""
         self._snapshot: FleetSnapshot = scene.snapshot
-        known = {job.id: job for job in (*scene.jobs, *scene.snapshot.jobs)}
+        known = {job.id: job for job in (*scene.snapshot.jobs, *scene.jobs)}
         self.jobs: tuple[Job, ...] = tuple(known[id_] for id_ in sorted(known))
         self._nodes: dict[str, tuple[Node, ...]] = {job.id: tuple(self._known(job)) for job in self.jobs}
 
@@ -43,6 +43,10 @@ class Places:
     def ranks(self, job: Job) -> tuple[str, ...]:
         """Return the GPU of each rank of a job, in the order of ranks."""
         return tuple(gpu_place(node.name, gpu.index) for node in self._nodes[job.id] for gpu in node.gpus)
+
+    def ports(self, job: Job) -> set[str]:
+        """Return the ports of a job's nodes."""
+        return {port_place(node.name, port.device, port.port) for node in self._nodes[job.id] for port in node.ports}
 
     def node(self, name: str) -> Node | None:
         """Return a node of the fleet, None where there is none of that name."""
@@ -186,10 +190,18 @@ class Places:
         about = known.about.get((Scope.FS, name), {}) if known is not None else {}
         disk = about.get("device", "").rpartition("/")[2]
         names = known.devices.get(Scope.DISK, ()) if known is not None else ()
-        for one in names:
-            if disk.startswith(one):
-                return f"{node}/disk/{one}"
-        return place
+        held = {one: disk.startswith(one) for one in names}
+        found = next((one for one in names if held[one] and not one.startswith("md")), "")
+        if not found and disk.startswith("md"):
+            # Which disks an array is made of nobody tells; those that hold nothing else are in it.
+            taken = {about.get("device", "").rpartition("/")[2] for about in self._mounts(node)}
+            free = [one for one in names if not one.startswith("md") and not any(t.startswith(one) for t in taken)]
+            found = free[0] if free else ""
+        return f"{node}/disk/{found}" if found else place
+
+    def _mounts(self, node: str) -> Iterable[Mapping[str, str]]:
+        known = self.node(node)
+        return [about for (scope, _), about in known.about.items() if scope is Scope.FS] if known is not None else []
 
     def _rank(self, place: str, job: str) -> tuple[str, ...]:
         for known in self.jobs_on(place):
@@ -199,8 +211,3 @@ class Places:
             if place in ranks:
                 return (f"{job_place(known.id)}/rank/{ranks.index(place)}",)
         return (place,)
-
-
-def ports_of(node: Node) -> tuple[str, ...]:
-    """Return the places of the ports of a node."""
-    return tuple(f"{node.name}/ib/{port_name(port.device, port.port)}" for port in node.ports)

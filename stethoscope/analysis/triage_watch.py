@@ -8,13 +8,14 @@ when no kernel of it runs, is the one that is not busy. What all ranks do alike 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from stethoscope.analysis.job_list import known_nodes
+from stethoscope.model.frame import LinkState
 from stethoscope.model.ids import gpu_place, job_place
 from stethoscope.model.metric import Scope
 from stethoscope.model.verdict import Seen
@@ -47,6 +48,12 @@ _MORE = 0.05
 _STARVED = 0.75
 """Share of its usual power below which a job that is less busy than before does less work."""
 _GONE = 0.15
+_OVER = frozenset(
+    ("completed", "failed", "cancelled", "timeout", "preempted", "node_fail", "out_of_memory", "boot_fail", "deadline")
+)
+"""States of jobs that have ended."""
+_STEPS_S = 20.0
+_AWAY = (LinkState.UNREACHABLE, LinkState.CLOSED, LinkState.REFUSED)
 _SPREAD = 6.0
 """Robust deviations at which one stands out."""
 _MOST_LATE = 0.5
@@ -111,10 +118,17 @@ class Watch:
     def look(self, snapshot: FleetSnapshot) -> None:
         """Take in one snapshot, with its findings; each is later than the one before."""
         found: dict[tuple[str, str], tuple[float | str | None, str, float]] = {}
-        present = {job.id for job in snapshot.jobs}
+        present = {job.id for job in snapshot.jobs if job.state not in _OVER}
         for job in snapshot.jobs:
-            self._jobs[job.id] = job
-            for what, place, value, expected, at in self._of_job(job, snapshot):
+            known = self._jobs.get(job.id)
+            # Of a job that ends Slurm takes the nodes away one by one.
+            if known is None or len(job.nodes) >= len(known.nodes):
+                self._jobs[job.id] = job
+            else:
+                self._jobs[job.id] = replace(known, state=job.state)
+            if job.id not in present:
+                continue
+            for what, place, value, expected, at in self._of_job(self._jobs[job.id], snapshot):
                 found[what, place] = value, expected, at
         for id_, watched in self._watched.items():
             if id_ not in present:
@@ -169,6 +183,10 @@ class Watch:
             yield "job_slow", place, round(lost, 1), "its own past", since
             if moved is not None and watched.base_bytes > _LEAST_BYTES and moved < 0.1 * watched.base_bytes:
                 yield "traffic_elsewhere", place, round(100 * moved / watched.base_bytes, 1), "100 %", now
+        if not stands:
+            for port in _idle_ports(snapshot, nodes):
+                yield "ports_idle", port, 0, "as much as their sisters", now
+            yield from _unreachable(snapshot, nodes, job.id, now)
         if not watched.is_troubled and not stands:
             _learn(watched, sample, moved)
         if gone.any() and watched.first_gone is None:
@@ -253,6 +271,46 @@ def _moved(snapshot: FleetSnapshot, nodes: Iterable[Node]) -> float | None:
     values = np.asarray(table.values[number, rows], dtype=np.float64)
     known = np.asarray(table.reasons[number, rows]) == 0
     return float(values[known].sum()) if known.any() else None
+
+
+def _idle_ports(snapshot: FleetSnapshot, nodes: Iterable[Node]) -> list[str]:
+    """Return the ports of a job that are up and send nothing while most others do."""
+    table = snapshot.tables.get(Scope.PORT)
+    if table is None or "ib_port_xmit_data" not in table.index:
+        return []
+    spots = [
+        (node, position, row)
+        for node in nodes
+        if not node.is_stale(snapshot.mono)
+        for position, row in enumerate(snapshot.rows(node, Scope.PORT))
+    ]
+    if len(spots) < 4:
+        return []
+    rows = [row for _, _, row in spots]
+    number = table.index["ib_port_xmit_data"]
+    known = np.asarray(table.reasons[number, rows]) == 0
+    values = np.where(known, np.asarray(table.values[number, rows], dtype=np.float64), np.nan)
+    if not known.any():
+        return []
+    middle = float(np.nanmedian(values))
+    with np.errstate(invalid="ignore"):
+        idle = values < _FLAT * middle
+    if middle < _LEAST_BYTES / len(rows) or not idle.any() or idle.mean() > _MOST_LATE:
+        return []
+    return [snapshot.place(spots[at][0], Scope.PORT, spots[at][1]) for at in np.flatnonzero(idle).tolist()]
+
+
+def _unreachable(
+    snapshot: FleetSnapshot, nodes: Iterable[Node], job: str, now: float
+) -> Iterator[tuple[str, str, float | str | None, str, float]]:
+    """Yield the nodes that cannot be reached for longer than a step takes, while the job steps on."""
+    standing = snapshot.standings.get(job)
+    age_s = None if standing is None else standing.values.get("job_step_age")
+    if age_s is None or age_s > _STEPS_S:
+        return
+    for node in nodes:
+        if node.link.state in _AWAY and now - node.link.since > _STEPS_S + age_s:
+            yield "unreachable_alive", node.name, None, "an answer", node.link.since
 
 
 def _lost(job: str, snapshot: FleetSnapshot) -> float | None:

@@ -60,7 +60,9 @@ class Hypothesis:
         strong = [claim for claim in self.claims if claim.weight >= 0.6 * best]
         named = [place for claim in strong for place in claim.places if self._is_here(place)]
         fine = [place for place in dict.fromkeys(named) if not any(other.startswith(f"{place}/") for other in named)]
-        return tuple(fine) or (self.unit,)
+        if self.spec is not None and 0 < self.spec.whole <= len(fine) and not self.unit.startswith("job/"):
+            return (self.unit,)
+        return tuple(sorted(fine)) or (self.unit,)
 
     def _is_here(self, place: str) -> bool:
         return place == self.unit or place.startswith(f"{self.unit}/")
@@ -145,7 +147,10 @@ def _fit(one: Hypothesis, case: Case) -> float:
     ):
         fit = min(fit, 0.3)
     if case.since is not None and one.since is not None:
-        if one.since > case.since + _AFTER_S and not any(claim.source in ("log", "measured") for claim in one.claims):
+        seen_within = one.spec.seen_within if one.spec is not None else LATE_S
+        if one.since > case.since + max(_AFTER_S, seen_within) and not any(
+            claim.source in ("log", "measured") for claim in one.claims
+        ):
             fit *= 0.6
         elif one.since < case.since - _BEFORE_S:
             fit *= 0.7
@@ -188,7 +193,7 @@ def _follows(cause: Hypothesis, other: Hypothesis, places: Places) -> bool:
 def _in_time(cause: Hypothesis, other: Hypothesis) -> bool:
     if cause.since is None or other.since is None:
         return True
-    return cause.since <= other.since + LATE_S
+    return cause.since <= other.since + (cause.spec.seen_within if cause.spec is not None else LATE_S)
 
 
 def _reaches(cause: Hypothesis, other: Hypothesis, at: str, places: Places) -> bool:

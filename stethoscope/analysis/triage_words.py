@@ -181,6 +181,11 @@ def _aims(at: str, place: str, one: Hypothesis, places: Places) -> list[str]:
     if at == "part":
         return [place]
     if at == "node":
+        if "/rank/" in place:
+            gpu = places.by_rank(place.split("/")[1], int(place.rpartition("/")[2]))
+            return [node_of(gpu)] if gpu else []
+        if place.startswith("job/") and one.case is not None:
+            return sorted(one.case.nodes)[:_MOST_NODES]
         return [node_of(place)] if places.node(node_of(place)) is not None else [place]
     if one.case is None:
         return [place]
@@ -196,10 +201,13 @@ _SLOW = ("switch_congestion", "config_env_error", "data_loading")
 
 def _for_nothing(case: Case, books: Playbooks) -> Iterator[Wanted]:
     """Yield what to ask where nothing speaks for anything."""
+    nodes = sorted(case.nodes)
     for cause in _HANG if case.trouble in (STOPPED, ENDED) else _SLOW:
         spec = books.causes.get(cause)
         for settled in spec.settled_by if spec is not None else ():
-            yield Wanted(case.place, settled.probe, settled.settles, settled.command, cause)
+            aims = {"any_node": nodes[:1], "node": nodes[:_MOST_NODES], "job_nodes": nodes[:_MOST_NODES]}
+            for at in aims.get(settled.at, [case.place]):
+                yield Wanted(at, settled.probe, settled.settles, settled.command, cause)
 
 
 def actions_of(one: Hypothesis, books: Playbooks) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "watch": ("stethoscope.cli.watch", "Open the live console on a fleet."),
     "check": ("stethoscope.cli.check", "Look once and say what is wrong."),
     "findings": ("stethoscope.cli.findings", "Print findings with evidence, follow them, acknowledge them."),
+    "triage": ("stethoscope.cli.triage", "Say what is wrong, why, and what to do now."),
     "drift": ("stethoscope.cli.drift", "Compare versions and settings: which nodes differ."),
     "growth": ("stethoscope.cli.growth", "Show which slow counters moved over days and weeks."),
     "node": ("stethoscope.cli.node", "Show every value of one node."),

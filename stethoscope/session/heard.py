@@ -71,10 +71,10 @@ class Hearing:
 
     def judged(self, wall: float) -> tuple[Heard, ...]:
         """Return what each job's log says, then what the kernels say."""
-        for one in self._jobs.values():
+        for job, one in self._jobs.items():
             if one.is_stale:
                 found = judged(one.scanner, self._signatures, None, now=wall, seconds=0.0)
-                one.heard = Heard(found.log, found.verdict, tuple(found.alternatives))
+                one.heard = Heard(found.log, found.verdict, tuple(found.alternatives), job)
                 one.is_stale = False
         if self._fleet.is_stale:
             log = self._fleet.scanner.finish()

@@ -118,6 +118,8 @@ class CauseSpec(Spec, frozen=True):
     scope: Literal["global", "local", "felt"]
     job: list[Does]
     severity: SeveritySpec
+    seen_within: float = 90.0
+    """Seconds that may pass between its beginning and the moment at which it is seen."""
     whole: int = 0
     """When so many parts of a node have it, the node is the culprit; 0 for never."""
     shown_by: list[ShownSpec] = msgspec.field(default_factory=list)

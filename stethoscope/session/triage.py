@@ -1,0 +1,211 @@
+"""The unattended diagnosis of a live fleet or of a recording: watches for a while, asks, measures what would settle it,
+and asks again."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stethoscope.analysis.triage import diagnose
+from stethoscope.analysis.triage_watch import Watch
+from stethoscope.errors import StethoscopeError
+from stethoscope.model.verdict import Measured, Scene
+from stethoscope.session.heard import Hearing
+from stethoscope.session.job_notes import JOB_LOG, JobNote
+from stethoscope.session.player import Player
+from stethoscope.specs.codes import load_codes
+from stethoscope.specs.signature import load_signatures
+from stethoscope.store.format import RecordType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from stethoscope.model.frame import Frame, Link
+    from stethoscope.model.verdict import Diagnosis, Wanted
+    from stethoscope.session.player import MakeSession
+    from stethoscope.session.probe_result import Result
+    from stethoscope.session.session import Session
+    from stethoscope.specs.playbook import Playbooks
+    from stethoscope.store.tape import Tape
+
+WATCH_S = 20.0
+"""So long a live fleet is watched before the first answer: three frames of every node, and the past of job logs."""
+LOOK_S = 2.0
+LEAD_S, STEP_S = 1200.0, 5.0
+"""So long before the asked moment a recording is played, and how often it is looked at."""
+_MOST_RECORDS = 2_000_000
+ROUNDS, AT_ONCE = 3, 24
+"""So often it measures and asks again, and how many measurements it makes at once."""
+
+
+class Witness:
+    """Everything of a session that the diagnosis reads; a tap, so that it hears what job logs say."""
+
+    def __init__(self, now: float) -> None:
+        """Know nothing yet; `now` is the wall second at which it begins."""
+        self.watch = Watch()
+        self.measured: dict[tuple[str, str], Measured] = {}
+        self._hearing = Hearing(load_signatures(), load_codes(), now)
+
+    def look(self, session: Session) -> None:
+        """Let the rules look, and take in what is there."""
+        snapshot = session.evaluate()
+        self.watch.look(snapshot)
+        self._hearing.kernels(snapshot, {job.id: job.nodes for job in self.watch.jobs})
+
+    def scene(self, session: Session, focus: str = "") -> Scene:
+        """Return all that the diagnosis may read at this moment."""
+        snapshot = session.snapshot()
+        return Scene(
+            now_s=snapshot.wall,
+            snapshot=snapshot,
+            entries=tuple(session.night.entries.values()),
+            logs=self._hearing.judged(snapshot.wall),
+            jobs=self.watch.jobs,
+            measured=tuple(self.measured[key] for key in sorted(self.measured)),
+            focus=focus,
+            seen=self.watch.seen,
+        )
+
+    def take(self, result: Result, place: str = "") -> None:
+        """Take the answer of an on-demand probe, asked for at `place`."""
+        where = place or result.aim.place or result.aim.node
+        text = "\n".join(section.text for section in result.sections) or result.words
+        self.measured[where, result.probe] = Measured(
+            where, result.probe, result.at, text, result.items, result.status.value
+        )
+
+    # ---- as a tap
+
+    def on_frame(self, frame: Frame) -> None:
+        """Frames are folded by the session."""
+
+    def on_link(self, node: str, link: Link) -> None:
+        """Links stand in the snapshot."""
+
+    def on_note(self, kind: str, value: object) -> None:
+        """Take the lines of a job's log."""
+        if kind != JOB_LOG:
+            return
+        try:
+            note = msgspec.convert(value, JobNote)
+        except msgspec.ValidationError:
+            return
+        if note.is_sound:
+            self._hearing.printed(note.id, note.data, name=note.path)
+
+    def start(self) -> None:
+        """There is nothing to begin."""
+
+    def stop(self) -> None:
+        """There is nothing to end."""
+
+    def take_notices(self) -> list[str]:
+        """There is nothing to tell."""
+        return []
+
+
+async def triage_live(
+    session: Session,
+    witness: Witness,
+    books: Playbooks,
+    *,
+    focus: str = "",
+    watch_s: float = WATCH_S,
+    measures: bool = True,
+    on_progress: Callable[[str], None] | None = None,
+) -> Diagnosis:
+    """Watch the fleet of `session`, not yet running and with `witness` among its taps, and return the diagnosis.
+
+    What would settle it is measured where that is allowed; a node that does not answer costs nothing but itself. What
+    ends the source ends this.
+    """
+    clock, running = session.clock, asyncio.create_task(session.run())
+    started = clock.monotonic()
+    try:
+        while True:
+            await asyncio.wait({running}, timeout=LOOK_S)
+            if running.done():
+                running.result()
+                break
+            witness.look(session)
+            elapsed_s = clock.monotonic() - started
+            if on_progress is not None:
+                on_progress(f"watching the fleet, {elapsed_s:.0f} of {watch_s:.0f} s")
+            if elapsed_s >= watch_s:
+                break
+        found = diagnose(witness.scene(session, focus), books)
+        asked: set[tuple[str, str]] = set()
+        for _ in range(ROUNDS if measures and not session.ondemand.why_not else 0):
+            wanted = [one for one in found.wanted if (one.place, one.probe) not in asked][:AT_ONCE]
+            if not wanted:
+                break
+            if on_progress is not None:
+                on_progress(f"measuring: {', '.join(dict.fromkeys(one.probe for one in wanted))}")
+            asked.update((one.place, one.probe) for one in wanted)
+            await _measure(session, witness, wanted)
+            witness.look(session)
+            found = diagnose(witness.scene(session, focus), books)
+        return found
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def _measure(session: Session, witness: Witness, wanted: Sequence[Wanted]) -> None:
+    """Run what is wanted, each on its own: what cannot be run here is left out."""
+    batches = []
+    for one in wanted:
+        if one.probe not in session.ondemand.probes:
+            continue
+        try:
+            batches.append((one.place, session.ondemand.start(session.ondemand.preview(one.probe, [one.place]))))
+        except StethoscopeError:
+            # No such device or node here.
+            continue
+    tasks = [batch.task for _, batch in batches if batch.task is not None]
+    if tasks:
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for place, batch in batches:
+        for result in batch.results:
+            witness.take(result, place if len(batch.results) == 1 else "")
+
+
+def triage_recording(tape: Tape, make: MakeSession, books: Playbooks, at: float, *, focus: str = "") -> Diagnosis:
+    """Return the diagnosis at second `at` of a recording, with what it holds of the twenty minutes before; the same
+    recording gives the same answer."""
+    player = Player(tape, make)
+    begin = tape.lead_in(at, LEAD_S, _MOST_RECORDS, LEAD_S)
+    player.begin(begin)
+    witness = Witness(player.clock.wall())
+    notes = iter(_notes(tape, begin, at))
+    note = next(notes, None)
+    while True:
+        to = min(at, player.t + STEP_S)
+        player.play(to)
+        while note is not None and note[0] <= player.t:
+            witness.on_note(JOB_LOG, note[1])
+            note = next(notes, None)
+        witness.look(player.session)
+        if player.t >= at or player.t >= tape.end:
+            break
+    return diagnose(witness.scene(player.session, focus), books)
+
+
+def _notes(tape: Tape, begin: float, end: float) -> list[tuple[float, object]]:
+    """Return what a recording holds of job logs between two seconds of it."""
+    found = []
+    for played in tape.play(begin):
+        if played.t > end:
+            break
+        if played.record.type is not RecordType.NOTE:
+            continue
+        try:
+            note = msgspec.json.decode(played.record.payload)
+        except (msgspec.DecodeError, RecursionError):
+            continue
+        if isinstance(note, dict) and note.get("kind") == JOB_LOG:
+            found.append((played.t, note.get("value")))
+    return found
