@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stethoscope.model.metric import Reason
 from stethoscope.sim.files import smart
 from stethoscope.sim.files.view import View
-from stethoscope.sim.printed import fabric, hardware, nvidia
+from stethoscope.sim.printed import fabric, hardware, management, nvidia, processes, ranks, switch
 from stethoscope.sim.readings import Readings
 from stethoscope.sim.speaker import identity
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 NOT_INSTALLED = 127
 _DRIVER = ("nvidia_smi_q", "nvidia_smi_nvlink", "nvidia_smi_topo", "dcgm_diag_r1")
 """Probes whose tools call the driver."""
+_SWITCH = ("switch_counters", "switch_qos")
+"""Probes that ask the switch behind a port."""
 _Ran = tuple[int, str, str]
 """Exit status, output, error output."""
 
@@ -27,6 +29,9 @@ def output(twin: Twin, node: int, probe_id: str, args: Sequence[str]) -> tuple[i
     """Return exit status, standard output and standard error of the script `probe_id` with its arguments on a node (by
     position); None when it never ends."""
     text = twin.probe_text(node, probe_id)
+    if text is None and probe_id in _SWITCH and args and args[0].removeprefix("mlx5_").isdigit():
+        leaf = twin.layout.fleet.leaf(node, int(args[0].removeprefix("mlx5_")))
+        text = twin.printed_at(f"leaf/{leaf}", probe_id)
     if text is not None:
         return 0, text, ""
     if probe_id in _DRIVER and _asks_in_vain(twin, node, args):
@@ -79,6 +84,14 @@ def _commands(probe_id: str, args: list[str]) -> Iterator[list[str]]:
             yield ["mlxlink", "-d", first, "-p", *args[1:2], "-m", "-c"]
         case "ibqueryerrors":
             yield ["ibqueryerrors", "--data", "--details"]
+        case "switch_counters" | "switch_qos":
+            yield ["smpquery", "-C", first, "-P", *args[1:2], "-D", "nodedesc", f"0,{args[1] if args[1:] else 1}"]
+            yield ["grown" if probe_id == "switch_counters" else "shares", *args]
+        case "show_gids":
+            yield from (["ports"], ["gids"])
+        case "ss":
+            yield ["ss", "-H", "-l", "-t", "-n", "-p"]
+            yield ["nft", "list", "ruleset"]
         case "ethtool":
             for option in ((), ("-S",), ("-m",)):
                 yield ["ethtool", *option, first]
@@ -89,6 +102,21 @@ def _commands(probe_id: str, args: list[str]) -> Iterator[list[str]]:
             yield ["nvme", "list", "-o", "json"]
         case "ipmitool_sel":
             yield ["ipmitool", "sel", "elist", "last", "100"]
+        case "ipmi_sensor":
+            yield ["ipmitool", "sdr", "elist"]
+        case "top":
+            for what in ("top", "ps", "cpufreq"):
+                yield ["sh", "-c", what]
+        case "py_spy":
+            yield ["py-spy", "dump"]
+        case "env_diff":
+            yield ["environ"]
+        case "nccl_ras":
+            yield ["ncclras", "-v", "-t", "10"]
+        case "nfsiostat":
+            yield ["nfsiostat", "3"]
+        case "dmesg":
+            yield ["journalctl", "--no-pager", "-o", "short-iso", "-p", "notice", "-n", "300"]
 
 
 def _run(view: View, uuids: list[str], words: list[str]) -> _Ran:
@@ -110,10 +138,39 @@ def _run(view: View, uuids: list[str], words: list[str]) -> _Ran:
             if port is None:
                 return 255, "", f"{tool}: can't open device\n"
             return 0, fabric.perfquery(view, port) if tool == "perfquery" else fabric.mlxlink(view, port), ""
+        case "smpquery" | "grown" | "shares":
+            port = fabric.port_of(view, words[2] if tool == "smpquery" else words[1])
+            if port is None:
+                return 255, "", f"{tool}: can't open UMAD port\n"
+            said = {"smpquery": switch.node_description, "grown": switch.counters, "shares": switch.arbitration}
+            return said[tool](view, port)
+        case "ports":
+            return 0, switch.ports(view), ""
+        case "gids":
+            return 0, switch.addresses(view), ""
+        case "ss":
+            return 0, switch.listening(view), ""
+        case "nft":
+            return 0, switch.filter_rules(view), ""
         case "ethtool":
             return hardware.ethtool(view, rest)
         case "ipmitool":
-            return 0, hardware.event_log(view), ""
+            return management.ipmitool(view, rest)
+        case "sh":
+            printed = {"top": processes.top, "ps": processes.stuck, "cpufreq": processes.clocks}
+            return 0, printed[rest[-1]](view), ""
+        case "py-spy":
+            return 0, ranks.stacks(view), ""
+        case "environ":
+            return 0, ranks.environment(view), ""
+        case "ncclras":
+            return ranks.communicators(view)
+        case "nfsiostat" if view.twin.layout.storage_kind == "lustre":
+            return 0, ranks.lustre_imports(view), ""
+        case "nfsiostat":
+            return 0, ranks.storage_times(view), ""
+        case "journalctl":
+            return 0, processes.journal(view), ""
     if rest[:1] == ["list"]:
         return 0, smart.nvme_list(view), ""
     disk = smart.number_of(rest[-1])

@@ -25,6 +25,7 @@ from stethoscope.sim.kinds.registry import KINDS
 from stethoscope.sim.layout import Layout
 from stethoscope.sim.noise import Floats, Noise
 from stethoscope.sim.overrides import Override
+from stethoscope.sim.printed import jobs
 from stethoscope.sim.run import START_S, WATCHDOG_S, JobRun, JobState
 from stethoscope.sim.told import Told
 from stethoscope.specs.scenario import Fault, LogLine, ProbeOutput, Scenario, SetValue
@@ -364,7 +365,7 @@ class Twin:
             active = event.at_s <= self.t_s and (event.until_s is None or self.t_s < event.until_s)
             if active and event.where.text == place and event.probe == probe:
                 return event.text
-        return self.effects.probes.get((place, probe))
+        return self.effects.probes.get((place, probe)) or jobs.printed(self, place, probe)
 
     def shown(self) -> dict[tuple[str, str], float | str | None]:
         """Return (place, metric) -> value of what no column carries and a fault or the scenario gives."""

@@ -1,8 +1,7 @@
-"""What lspci, ethtool and ipmitool print on a simulated node."""
+"""What lspci and ethtool print on a simulated node."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from stethoscope.sim.files import net, pci
@@ -69,19 +68,6 @@ def ethtool(view: View, words: list[str]) -> tuple[int, str, str]:
         ),
         "",
     )
-
-
-def event_log(view: View) -> str:
-    """Return what `ipmitool sel elist` prints: the starts of the node."""
-    boot_s = view.twin.wall_at_0 + view.booted_s
-    events = ((0, "Event Logging Disabled #0x51", "Log area reset/cleared", -86_400 * 30),
-              (1, "System Event #0x20", "Timestamp Clock Sync", -40),
-              (2, "System Boot Initiated #0x22", "Initiated by power up", -35))  # fmt: skip
-    lines = []
-    for number, sensor, what, offset_s in events:
-        at = datetime.fromtimestamp(boot_s + offset_s, UTC)
-        lines.append(f"{number + 1:4x} | {at:%m/%d/%Y} | {at:%H:%M:%S} | {sensor} | {what} | Asserted\n")
-    return "".join(lines)
 
 
 def _device(view: View, device: pci.Device) -> str:
