@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING
 from stethoscope.analysis.triage import diagnose
 from stethoscope.errors import StethoscopeError, UsageError
 from stethoscope.model.finding import Severity
+from stethoscope.model.verdict import HEALTHY, UNKNOWN
 from stethoscope.session.drill_score import Got, Row, is_related, is_within, points
 from stethoscope.session.played import Played, kit
+from stethoscope.sim import board
+from stethoscope.sim.kinds.registry import KINDS
 from stethoscope.sim.scenarios import bundled, open_scenario
 from stethoscope.specs.duration import duration_s
 from stethoscope.specs.load import load
@@ -27,13 +30,17 @@ if TYPE_CHECKING:
     from stethoscope.model.finding import Finding
     from stethoscope.model.verdict import Diagnosis
     from stethoscope.specs.playbook import Playbooks
-    from stethoscope.specs.scenario import Event, Scenario
+    from stethoscope.specs.scenario import Event, Expect, Scenario
 
 URGENT = (Severity.P0, Severity.P1)
 ASK_AGAIN_S = 15.0
 """While what is urgent changes, the diagnosis is asked no more often than this."""
-ROUNDS, AT_ONCE = 4, 4
+ROUTINE_S = 300.0
+"""And this often while nothing is urgent: what is measured on demand alone would not be seen."""
+ROUNDS, AT_ONCE = 4, 32
 """So often it may ask for measurements in a row, and for so many at once."""
+STALE_S = 120.0
+"""What was measured longer ago is measured again when it is wanted."""
 
 
 @lru_cache(maxsize=1)
@@ -58,9 +65,13 @@ class Drilled:
         self.named: list[tuple[float, Finding, str]] = []
         """Second, finding and place, in the order in which they were found: causes that places share are places."""
         self.diagnosis: Diagnosis | None = None
-        self.asked: dict[tuple[str, str], None] = {}
+        self.told: list[tuple[float, str, tuple[str, ...]]] = []
+        """Second, root cause and places of each verdict that was another one than before."""
+        self.asked: dict[tuple[str, str], float] = {}
+        """When each measurement was made last."""
         self._known: set[tuple[str, str]] = set()
         self._urgent: frozenset[str] = frozenset()
+        self._version = 0
         self._asked_s = 0.0
 
     def run(self) -> Diagnosis:
@@ -78,23 +89,31 @@ class Drilled:
                     self._known.add((finding.id, place))
                     self.named.append((t_s, finding, place))
         urgent = frozenset(finding.id for finding in active if finding.severity in URGENT)
-        if urgent and urgent != self._urgent and t_s - self._asked_s >= ASK_AGAIN_S:
-            self._urgent, self._asked_s = urgent, t_s
+        version = self.played.watch.version
+        is_other = version != self._version or (urgent and urgent != self._urgent)
+        if t_s - self._asked_s >= (ASK_AGAIN_S if is_other else ROUTINE_S):
+            self._urgent, self._version, self._asked_s = urgent, version, t_s
             self._diagnosed()
 
     def _diagnosed(self) -> Diagnosis:
         """Ask, measure what would settle it, and ask again, until nothing more is wanted that was not asked for."""
         found = diagnose(self.played.scene(), _playbooks())
-        done: set[tuple[str, str]] = set()
+        t_s = self.played.t_s
         for _ in range(ROUNDS):
-            wanted = [(one.place, one.probe) for one in found.wanted if (one.place, one.probe) not in done][:AT_ONCE]
+            wanted = [
+                (one.place, one.probe)
+                for one in found.wanted
+                if t_s - self.asked.get((one.place, one.probe), -STALE_S) >= STALE_S
+            ][:AT_ONCE]
             if not wanted:
                 break
-            done.update(wanted)
-            self.asked.update(dict.fromkeys(wanted))
+            self.asked.update(dict.fromkeys(wanted, t_s))
             answers = [self.played.measure(place, probe) for place, probe in wanted]
             if any(answers):
                 found = diagnose(self.played.scene(), _playbooks())
+        verdict = found.verdict
+        if not self.told or self.told[-1][1:] != (verdict.root_cause, verdict.places):
+            self.told.append((t_s, verdict.root_cause, verdict.places))
         self.diagnosis = found
         return found
 
@@ -119,7 +138,7 @@ def scored(name: str, scenario: Scenario, drilled: Drilled, found: Diagnosis, se
     alarms: tuple[Finding, ...] = ()
     if expect is not None:
         detect_s = _detect_s(scenario, expect.culprits, drilled)
-        alarms = _false(expect.not_blamed, expect.culprits, drilled, healthy=expect.root_cause == "healthy")
+        alarms = _false(scenario, expect, drilled)
     verdict = found.verdict
     got = Got(
         scope=found.scope,
@@ -141,7 +160,8 @@ def scored(name: str, scenario: Scenario, drilled: Drilled, found: Diagnosis, se
 
 
 def _detect_s(scenario: Scenario, culprits: Sequence[str], drilled: Drilled) -> float | None:
-    """Return the time from the start of the latest fault at a culprit to the first finding that names that place."""
+    """Return the time from the start of the latest fault at a culprit to the first finding, or the first verdict, that
+    names that place."""
     if not culprits:
         return None
     same = {place: _same(scenario, place) for place in culprits}
@@ -158,10 +178,18 @@ def _detect_s(scenario: Scenario, culprits: Sequence[str], drilled: Drilled) -> 
         # The culprit is named by what its fault does elsewhere: a leaf by its ports.
         began = max((event.at_s for event in _causes(scenario)), default=0.0)
         names = {one for place in culprits for one in same[place]}
-    for t_s, finding, place in drilled.named:
-        if t_s >= began and finding.severity.value.startswith("P") and any(is_related(place, one) for one in names):
-            return t_s - began
-    return None
+    named: list[tuple[float, tuple[str, ...]]] = [
+        (t_s, (place,)) for t_s, finding, place in drilled.named if finding.severity.value.startswith("P")
+    ]
+    named += [(t_s, places) for t_s, cause, places in drilled.told if cause not in (HEALTHY, UNKNOWN)]
+    return min(
+        (
+            t_s - began
+            for t_s, places in named
+            if t_s >= began and any(is_related(place, one) for place in places for one in names)
+        ),
+        default=None,
+    )
 
 
 def _causes(scenario: Scenario) -> Iterator[Event]:
@@ -177,28 +205,34 @@ def _where(event: Event) -> str:
 
 
 def _same(scenario: Scenario, place: str) -> tuple[str, ...]:
-    """Return the names of a place: a rank is also the GPU that it has."""
+    """Return the names of a place: a rank is also the GPU that it has, a GPU or an adapter also its slot."""
     head, _, rest = place.partition("/")
     job = next((job for job in scenario.jobs if head == "job" and rest.startswith(f"{job.id}/rank/")), None)
-    if job is None:
-        return (place,)
-    rank, gpus = int(place.rsplit("/", 1)[-1]), scenario.fleet.gpus_per_node
-    node = scenario.fleet.node_names()[job.nodes[rank // gpus]]
-    return (place, f"{node}/gpu/{rank % gpus}")
+    if job is not None:
+        rank, gpus = int(place.rsplit("/", 1)[-1]), scenario.fleet.gpus_per_node
+        node = scenario.fleet.node_names()[job.nodes[rank // gpus]]
+        return (place, f"{node}/gpu/{rank % gpus}")
+    kind, _, name = rest.partition("/")
+    if kind == "gpu" and name.isdecimal():
+        return (place, f"{head}/pcie/{board.gpu_pci(int(name))}.0")
+    if kind == "ib" and name[5:].isdecimal():
+        return (place, f"{head}/pcie/{board.port_pci(int(name[5:]))}")
+    return (place,)
 
 
-def _false(
-    not_blamed: Sequence[str], culprits: Sequence[str], drilled: Drilled, *, healthy: bool
-) -> tuple[Finding, ...]:
-    """Return the urgent findings that are false alarms: in a healthy fleet all of them, else those that name what must
-    not be blamed and nothing that is a culprit."""
+def _false(scenario: Scenario, expect: Expect, drilled: Drilled) -> tuple[Finding, ...]:
+    """Return the urgent findings that are false alarms: in a healthy fleet all of them, else those that find a cause
+    which is not there at a place that must not be blamed. A symptom of the true cause is told where it is felt."""
+    causes = {expect.root_cause, *expect.accept.get("root_cause", ())}
+    causes |= {KINDS[event.kind].root_cause for event in scenario.events if isinstance(event, Fault)}
     found = []
     for _, finding in drilled.first.values():
         if finding.severity not in URGENT:
             continue
-        blames = any(is_within(place, bad) for place in finding.where for bad in not_blamed)
-        is_right = any(is_related(place, one) for place in (*finding.where, finding.cause) for one in culprits)
-        if healthy or (blames and not is_right and not finding.cause):
+        blames = any(is_within(place, bad) for place in finding.where for bad in expect.not_blamed)
+        is_right = any(is_related(place, one) for place in (*finding.where, finding.cause) for one in expect.culprits)
+        is_told = finding.root_cause is None or finding.root_cause in causes
+        if expect.root_cause == HEALTHY or (blames and not is_right and not is_told):
             found.append(finding)
     return tuple(found)
 

@@ -53,6 +53,12 @@ if TYPE_CHECKING:
 TICK_S = 5.0
 """How often nodes send, rules look, and the logs of jobs are read."""
 _LONGEST_TEXT = 262_144
+_ALSO = {
+    "ipmitool_sel": ("ipmi_sel",),
+    "dcgm_diag_r1": ("dcgmi_diag",),
+    "nvidia_smi_nvlink": ("nvlink_e", "nvlink_s"),
+}
+"""Probe of ours -> names of the same tool in scenarios."""
 _FLEET = "drill"
 """The name of a scenario would tell what it is about."""
 
@@ -219,9 +225,11 @@ class Played:
     def measure(self, place: str, probe: str) -> tuple[Measured, ...]:
         """Run an on-demand probe at a place now and return what it says; nothing where nobody can run it there."""
         known = self._kit.probes.get(probe)
-        found = self._run(place, known) if known is not None else ()
+        # Under another name than ours a scenario says what the same tool prints; that is meant.
+        text = next((text for name in _ALSO.get(probe, ()) if (text := self._printed(place, name))), None)
+        found = self._run(place, known) if known is not None and text is None else ()
         if not found:
-            text = self._printed(place, probe)
+            text = text or self._printed(place, probe)
             found = () if text is None else (Measured(place, probe, self.clock.wall(), _cleaned(text)),)
         for one in found:
             self._measured[one.place, one.probe] = one

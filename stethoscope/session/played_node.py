@@ -28,6 +28,16 @@ NO_ANSWER_S = 8.0
 """A node that is gone is given up after so long: what listens for it takes the connection, and nothing follows."""
 HISTORY_S = 900.0
 """How far back a probe reads the kernel log when it starts."""
+_BROKEN = ("panic", "refused", "no python")
+"""States of a node that end the connections it has."""
+_ANSWERS = {
+    "refused": (LinkState.REFUSED, "connection refused: nothing listens for ssh there"),
+    "no python": (
+        LinkState.NO_PYTHON,
+        "no Python 3.6 or newer found on the node, and not the tools that the probe in sh needs",
+    ),
+}
+"""What comes of dialling where there is an answer, and no probe."""
 _MOST_LINES = 200
 _MOST_PARTS = 16
 _NONCE = "played"
@@ -111,7 +121,7 @@ class PlayedNode:
     def tick(self, readings: Readings) -> None:
         """Connect where that is due, send what is due, and look whether the link still stands."""
         now = self._clock.monotonic()
-        if self._channel is not None and (self._state == "panic" or self._boot != self._twin.boots.get(self._index)):
+        if self._channel is not None and (self._state in _BROKEN or self._boot != self._twin.boots.get(self._index)):
             self._ended(Ending(error="connection lost"))
         if self._channel is None:
             self._dial(now, readings)
@@ -135,6 +145,9 @@ class PlayedNode:
         if self._state in ("up", "silent"):
             self._dialled = None
             self._start(readings)
+        elif self._state in _ANSWERS:
+            self._dialled = None
+            self._failed(LinkFailure(*_ANSWERS[self._state]))
         elif now - self._dialled >= NO_ANSWER_S:
             self._dialled = None
             words = f"{self.name}: connected, but no SSH answer in {NO_ANSWER_S:g} s"
