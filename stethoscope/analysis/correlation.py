@@ -68,7 +68,8 @@ class Correlation:
         self._sight = Sight()
         self._held = [Held() for _ in rules]
         self._sharing: Sharing | None = None
-        self._moment: Moment | None = None
+        self._excused_mono: float | None = None
+        """Moment of the `_excusable`."""
         self._excusable: list[Node] = []
         self._known: dict[int, Known] = {}
         """By number of the rule: what was found of it last."""
@@ -248,8 +249,8 @@ class Correlation:
     def _excused(self, moment: Moment, rule: Rule | None) -> Flags:
         """Return the nodes on which a finding of `rule` would blame nobody."""
         nodes = moment.snapshot.nodes
-        if self._moment is not moment:
-            self._moment = moment
+        if self._excused_mono != moment.mono:
+            self._excused_mono = moment.mono
             self._excusable = [
                 node
                 for node in nodes

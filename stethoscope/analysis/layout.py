@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,8 @@ from stethoscope.model.rows import has_same_rows
 if TYPE_CHECKING:
     from stethoscope.model.fleet import FleetSnapshot
 
-Numbers = npt.NDArray[np.int64]
+Numbers = npt.NDArray[Any]
+"""Whole numbers, of 32 or 64 bits."""
 
 
 class Layout:
@@ -34,8 +35,9 @@ class Layout:
             count = np.array([len(snapshot.rows(node, scope)) for node in self._nodes], dtype=np.int64)
             within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
             at = np.repeat(first, count) + within
-            self.owner[scope] = np.full(rows, -1, dtype=np.int64)
-            self.position[scope] = np.full(rows, -1, dtype=np.int64)
+            # There are half a million rows of links and devices in a large fleet.
+            self.owner[scope] = np.full(rows, -1, dtype=np.int32)
+            self.position[scope] = np.full(rows, -1, dtype=np.int32)
             self.owner[scope][at] = np.repeat(np.arange(len(self._nodes)), count)
             self.position[scope][at] = within
         self._place_jobs(snapshot)
@@ -53,8 +55,8 @@ class Layout:
             position[row] = row
 
     def fits(self, snapshot: FleetSnapshot) -> bool:
-        """Tell whether `snapshot` has the same rows."""
-        return (
+        """Tell whether `snapshot` has the same rows; the layout keeps its nodes then, and not those of before."""
+        fits = (
             len(snapshot.nodes) == len(self._nodes)
             and tuple(job.id for job in snapshot.jobs) == self._jobs
             and (
@@ -63,6 +65,9 @@ class Layout:
             )
             and all(len(self.owner[scope]) == table.values.shape[1] for scope, table in snapshot.tables.items())
         )
+        if fits:
+            self._nodes, self._inventory = snapshot.nodes, snapshot.inventory
+        return fits
 
     def changed(self, scope: Scope, before: Layout | None) -> npt.NDArray[np.bool_]:
         """Return which rows of `scope` stand for something else than in the layout `before`."""

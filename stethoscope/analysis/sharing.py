@@ -4,7 +4,7 @@ there is no group, and so no cause rather than a wrong one."""
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -88,7 +88,8 @@ class Sharing:
     def __init__(self, snapshot: FleetSnapshot, layout: Layout, before: Sharing | None = None) -> None:
         """Read what `snapshot` says of its nodes; where they stand is taken from what was known `before` of the same
         layout."""
-        self._snapshot = snapshot
+        # It stands for half a minute: what the values were then is not kept for that.
+        self._snapshot = replace(snapshot, tables={}, findings=())
         self._layout = layout
         self.mono = snapshot.mono
         self._known: dict[tuple[Scope, str], Groups] = {}
