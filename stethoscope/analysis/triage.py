@@ -9,7 +9,7 @@ from stethoscope.analysis.triage_claims import claims_of
 from stethoscope.analysis.triage_compare import compared
 from stethoscope.analysis.triage_flow import walked
 from stethoscope.analysis.triage_places import Places
-from stethoscope.analysis.triage_weigh import explain, fit, hypotheses_of
+from stethoscope.analysis.triage_weigh import explain, fit, hypotheses_of, merged
 from stethoscope.analysis.triage_words import actions_of, healthy, unknown, verdict_of, wanted_of
 from stethoscope.model.finding import Severity
 from stethoscope.model.ids import node_of
@@ -35,7 +35,7 @@ def diagnose(scene: Scene, books: Playbooks) -> Diagnosis:
     places = Places(scene)
     cases = _focused(cases_of(scene, places), scene.focus)
     claims = [*claims_of(scene, books, places, cases), *compared(scene.measured, cases)]
-    hypotheses = hypotheses_of(claims, books, places)
+    hypotheses = merged(hypotheses_of(claims, books, places), cases)
     if scene.focus:
         hypotheses = [one for one in hypotheses if _is_about(one, scene.focus, cases, places)]
     explain(hypotheses, places)
@@ -114,8 +114,12 @@ def severity_of(one: Hypothesis, books: Playbooks) -> Severity:
     trouble = case.trouble if case is not None and one.fit >= 0.5 else NONE
     if trouble in (STOPPED, ENDED):
         return Severity(levels.stopped)
-    if trouble == SLOWER and case is not None:
-        return Severity(levels.slower if case.lost >= _FELT_LOSS else levels.little)
+    if trouble == SLOWER and case is not None and case.lost >= _FELT_LOSS:
+        return Severity(levels.slower)
+    if _is_felt(one):
+        return Severity(levels.slower)
+    if trouble == SLOWER:
+        return Severity(levels.little)
     return Severity(levels.none)
 
 
@@ -129,7 +133,14 @@ def scope_of(one: Hypothesis) -> str:
     if one.spec.scope != "felt":
         return one.spec.scope
     felt = one.case is not None and one.case.trouble != NONE and one.fit >= 0.5
-    return "global" if felt else "local"
+    return "global" if felt or _is_felt(one) else "local"
+
+
+def _is_felt(one: Hypothesis) -> bool:
+    """Tell whether a job must feel it, whatever its pace on average is."""
+    if one.spec is None or one.case is None:
+        return False
+    return any(claim.rule in one.spec.felt_by for claim in one.claims)
 
 
 def _rivals(first: Hypothesis, order: list[Hypothesis]) -> list[Hypothesis]:

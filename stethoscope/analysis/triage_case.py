@@ -80,7 +80,7 @@ def cases_of(scene: Scene, places: Places) -> list[Case]:
 def _case(job: Job, scene: Scene, places: Places, seen: Mapping[str, list[Seen]], heard: Heard | None) -> Case:
     place = job_place(job.id)
     case = Case(place, job, places.nodes_of(job))
-    ranks = set(places.ranks(job)) | case.nodes | places.ports(job)
+    ranks = set(places.ranks(job)) | case.nodes | places.ports(job) | places.leaves(job)
     for what in _RANKS:
         found = [one for rank in ranks for one in seen.get(rank, ()) if one.what == what]
         if found:
@@ -133,6 +133,8 @@ def _trouble(case: Case, own: Mapping[str, Seen], heard: Heard | None) -> None:
     if ended is not None and heard is not None and not _ended_well(heard):
         trouble, fact = ENDED, ended
         since = stopped.at if stopped is not None else min(case.began.get("rank_gone", ended.at), ended.at)
+    stood_s = 0.0 if stopped is None or ended is None else max(0.0, ended.at - stopped.at)
+    case.values["stood"] = stood_s
     case.values["trouble"] = trouble
     case.since = since
     if fact is not None:
@@ -153,6 +155,8 @@ _WORDS = {
     "rank_blind": "cannot be read",
     "unreachable_alive": "cannot be reached while its job goes on",
     "ports_idle": "sends nothing while its sisters work",
+    "leaf_waits": "its ports wait to send, times as long as those of other leaves",
+    "leaf_foreign": "somebody else sends through it, times as much as the job",
     "late_nobody": "no rank is late: all draw as much power as the others, in % of before",
     "all_starve": "all ranks are less busy than before",
     "stand_alike": "the job stands, no rank is the odd one out",

@@ -3,6 +3,7 @@ which storage."""
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 _REMOTE = ("nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "wekafs", "panfs", "cifs", "smb3")
 _DEFAULT_STORAGE = "storage/shared"
 """Where nothing says which one."""
+_LINK = re.compile(r"\blink (\d{1,2})\b")
+_OF_LINKS = ("xid.74", "xid.145", "xid.149", "xid.150")
 _NOT_NODES = ("job", "leaf", "rack", "pod", "storage")
 
 
@@ -29,6 +32,7 @@ class Places:
     def __init__(self, scene: Scene) -> None:
         """Look at the inventory of the snapshot."""
         self._snapshot: FleetSnapshot = scene.snapshot
+        self._logs = scene.logs
         known = {job.id: job for job in (*scene.snapshot.jobs, *scene.jobs)}
         self.jobs: tuple[Job, ...] = tuple(known[id_] for id_ in sorted(known))
         self._nodes: dict[str, tuple[Node, ...]] = {job.id: tuple(self._known(job)) for job in self.jobs}
@@ -47,6 +51,10 @@ class Places:
     def ports(self, job: Job) -> set[str]:
         """Return the ports of a job's nodes."""
         return {port_place(node.name, port.device, port.port) for node in self._nodes[job.id] for port in node.ports}
+
+    def leaves(self, job: Job) -> set[str]:
+        """Return the leaves that serve a job's nodes."""
+        return {f"leaf/{leaf}" for node in self._nodes[job.id] for leaf in node.leaves.values()}
 
     def node(self, name: str) -> Node | None:
         """Return a node of the fleet, None where there is none of that name."""
@@ -153,6 +161,9 @@ class Places:
             return (first,)
         if part == "cpu":
             return (f"{first}/cpu",)
+        if part == "nvlink" and kind == "gpu":
+            link = self._links.get(place)
+            return (f"{first}/nvlink/{rest.partition('/')[2]}/{link}",) if link else (place,)
         if part == "gpu" and kind == "nvlink":
             return (f"{first}/gpu/{rest.split('/')[1]}",)
         if part == "disk" and kind.startswith("fs"):
@@ -162,6 +173,17 @@ class Places:
         if part == "rank":
             return self._rank(place, job)
         return (place,)
+
+    @cached_property
+    def _links(self) -> Mapping[str, str]:
+        """Return GPU -> the link that its driver named first in the kernel log."""
+        found: dict[str, str] = {}
+        for heard in self._logs:
+            for event in heard.log.events:
+                named = _LINK.search(event.text) if event.signature in _OF_LINKS else None
+                if named is not None and event.origin.host and event.pci:
+                    found.setdefault(self.by_pci(event.origin.host, event.pci), named[1])
+        return found
 
     def _plain(self, place: str) -> str:
         node, _, rest = place.partition("/")

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stethoscope.analysis.job_list import known_nodes
+from stethoscope.analysis.triage_leaves import waiting_leaves
 from stethoscope.model.frame import LinkState
 from stethoscope.model.ids import gpu_place, job_place
 from stethoscope.model.metric import Scope
@@ -202,6 +203,8 @@ class Watch:
             yield "job_stopped", place, None, "steps", since
             yield from _who_stands_out(sample, places, place, since)
         elif not stands and lost is not None and lost >= SLOW:
+            for what, leaf, value in waiting_leaves(snapshot, nodes):
+                yield what, leaf, value, "as the other leaves", now
             yield from _who_is_late(watched, places, place, now, lost)
 
     def _gone(self, watched: _JobWatch, sample: _Sample) -> npt.NDArray[np.bool_]:
@@ -310,7 +313,8 @@ def _unreachable(
         return
     for node in nodes:
         if node.link.state in _AWAY and now - node.link.since > _STEPS_S + age_s:
-            yield "unreachable_alive", node.name, None, "an answer", node.link.since
+            last = node.frame_wall if node.frame_wall is not None else node.link.since
+            yield "unreachable_alive", node.name, None, "an answer", min(last, node.link.since)
 
 
 def _lost(job: str, snapshot: FleetSnapshot) -> float | None:

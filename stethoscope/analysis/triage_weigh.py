@@ -60,6 +60,11 @@ class Hypothesis:
         strong = [claim for claim in self.claims if claim.weight >= 0.6 * best]
         named = [place for claim in strong for place in claim.places if self._is_here(place)]
         fine = [place for place in dict.fromkeys(named) if not any(other.startswith(f"{place}/") for other in named)]
+        # An array is as slow as the disk in it that is slow.
+        disks = [place for place in fine if "/disk/" in place and "/disk/md" not in place]
+        fine = [place for place in fine if not (disks and "/disk/md" in place)]
+        links = {f"{node_of(place)}/gpu/{place.split('/')[2]}" for place in fine if "/nvlink/" in place}
+        fine = [place for place in fine if place not in links]
         if self.spec is not None and 0 < self.spec.whole <= len(fine) and not self.unit.startswith("job/"):
             return (self.unit,)
         return tuple(sorted(fine)) or (self.unit,)
@@ -117,6 +122,26 @@ def _lower(groups: dict[tuple[str, str], Hypothesis], claims: list[Claim], place
                 if one is not None:
                     one.weight *= 0.4
                     one.against.append(claim.says)
+
+
+def merged(hypotheses: list[Hypothesis], cases: list[Case]) -> list[Hypothesis]:
+    """Return the hypotheses, with those of single nodes taken into that of their whole job, where all of its ranks are
+    hit alike: whoever asks one node only sees that one."""
+    of_jobs = {
+        (one.cause, one.unit): one
+        for one in hypotheses
+        if one.unit.startswith("job/") and any(claim.scope == "global" for claim in one.claims)
+    }
+    job_of = {node: case.place for case in reversed(cases) for node in case.nodes}
+    kept = []
+    for one in hypotheses:
+        whole = of_jobs.get((one.cause, job_of.get(one.unit, "")))
+        if whole is None or whole is one:
+            kept.append(one)
+        else:
+            whole.claims += one.claims
+            whole.weight = _weight(whole)
+    return kept
 
 
 def fit(hypotheses: list[Hypothesis], cases: list[Case], places: Places) -> None:

@@ -37,7 +37,7 @@ def verdict_of(
 ) -> Verdict:
     """Return what hypotheses of one root cause come to, which `rivals` would explain as well."""
     first = chosen[0]
-    culprits = [place for one in chosen for place in one.places][:_MOST_CULPRITS]
+    culprits = _whole_job(chosen) or [place for one in chosen for place in one.places][:_MOST_CULPRITS]
     confidence = (
         first.score if first.case is None or first.case.trouble == NONE else first.weight * (0.4 + 0.6 * first.fit)
     )
@@ -69,6 +69,15 @@ def verdict_of(
         tuple(affected),
         first.since,
     )
+
+
+def _whole_job(chosen: Sequence[Hypothesis]) -> list[str]:
+    """Return the job, where all of its nodes have what is a setting of the whole job; else nothing."""
+    first = chosen[0]
+    if first.spec is None or first.spec.scope != "global" or first.case is None or first.case.job is None:
+        return []
+    nodes = {node_of(place) for one in chosen for place in one.places}
+    return [first.case.place] if len(nodes) > 1 and first.case.nodes <= nodes else []
 
 
 def _strong_first(one: Hypothesis) -> list[Claim]:

@@ -169,6 +169,12 @@ def _signs_wrong(file: TriageFile, loaded: Loaded, classes: Collection[str]) -> 
                 yield _unknown(loaded, "root cause", named, classes, *here, "shows")
 
 
+def _facts_wrong(facts: Iterable[str], loaded: Loaded, path: tuple[str | int, ...]) -> Iterator[DataError]:
+    for name in facts:
+        if name not in FACTS:
+            yield loaded.error(f'unknown fact "{name}"{did_you_mean(name, FACTS)}', *path, name)
+
+
 def _pictures_wrong(file: TriageFile, loaded: Loaded, classes: Collection[str]) -> Iterator[DataError]:
     for number, picture in enumerate(file.pictures):
         here = ("pictures", number)
@@ -177,6 +183,9 @@ def _pictures_wrong(file: TriageFile, loaded: Loaded, classes: Collection[str]) 
         if picture.at not in (*FACTS, "job"):
             yield _unknown(loaded, "fact", picture.at, FACTS, *here, "at")
         yield from _when_wrong(picture.when, loaded, (*here, "when"))
+        for key, groups in (("holds", picture.holds), ("fails", picture.fails)):
+            for position, facts in enumerate(groups):
+                yield from _facts_wrong(facts, loaded, (*here, key, position))
 
 
 def _when_wrong(when: WhenSpec, loaded: Loaded, path: tuple[str | int, ...]) -> Iterator[DataError]:
@@ -214,6 +223,8 @@ def _flow_wrong(flow: FlowSpec, loaded: Loaded, classes: Collection[str]) -> Ite
                 yield from _when_wrong(answer.when, loaded, (*at, "when"))
     for number, each in enumerate(flow.starts):
         yield from _when_wrong(each, loaded, ("flow", "starts", number))
+    for number, case in enumerate(flow.cases):
+        yield from _facts_wrong(case.facts, loaded, ("flow", "cases", number, "facts"))
     for left in _unreached(flow):
         yield loaded.error(f'no answer leads to the step "{left}"', "flow", "steps", steps.index(left), "id")
 

@@ -27,8 +27,11 @@ FACTS: dict[str, str] = {
     "rank_gone": "ranks whose memory was given back first",
     "rank_blind": "ranks of which nothing can be read",
     "stand_alike": "the job stands and no rank is the odd one out",
+    "stood": "seconds that the job stood before it ended",
     "traffic_elsewhere": "the job steps and its fabric ports carry nothing",
     "ports_idle": "ports that carry nothing while their sisters work",
+    "leaf_waits": "leaves behind which the job's ports wait longer than behind others",
+    "leaf_foreign": "leaves through which somebody else sends much",
     "unreachable_alive": "nodes that cannot be reached and whose job goes on",
     "never_stepped": "the job runs and no step ever came",
     "saving_since": "a save began before the trouble and no line says that it ended",
@@ -123,6 +126,8 @@ class CauseSpec(Spec, frozen=True):
     whole: int = 0
     """When so many parts of a node have it, the node is the culprit; 0 for never."""
     shown_by: list[ShownSpec] = msgspec.field(default_factory=list)
+    felt_by: list[str] = msgspec.field(default_factory=list)
+    """Rules that every job on it feels, also when its pace on average does not show it."""
     unfelt: list[str] = msgspec.field(default_factory=list)
     """Rules that no job feels: alone they never explain that one is slow."""
     gathers: list[GathersSpec] = msgspec.field(default_factory=list)
@@ -149,10 +154,14 @@ class PictureSpec(Spec, frozen=True):
     scope: Literal["global", "local", ""] = ""
     severity: Level | Literal[""] = ""
     """Where the picture decides it."""
+    holds: list[dict[str, str | float | bool | list[str]]] = msgspec.field(default_factory=list)
+    """Facts with which it must hold, and ..."""
+    fails: list[dict[str, str | float | bool | list[str]]] = msgspec.field(default_factory=list)
+    """... with which it must not."""
 
 
 class SignSpec(Spec, frozen=True):
-    """What a line in the output of a tool means."""
+    """What a line in the output of a tool means; `finds` and `leaves` are samples that it must and must not find."""
 
     id: str
     probe: list[str]
@@ -165,6 +174,8 @@ class SignSpec(Spec, frozen=True):
     """The culprit, with groups of the expression: `ib/{device}` on the node, `rank/{rank}` of the job; empty for the
     place that was measured."""
     rules_out: list[str] = msgspec.field(default_factory=list)
+    finds: list[str] = msgspec.field(default_factory=list)
+    leaves: list[str] = msgspec.field(default_factory=list)
 
 
 class AnswerSpec(Spec, frozen=True):
@@ -189,6 +200,14 @@ class StepSpec(Spec, frozen=True):
     """Where it goes on when it cannot be told."""
 
 
+class FlowCaseSpec(Spec, frozen=True):
+    """Facts, and the answers that they must lead to."""
+
+    name: str
+    facts: dict[str, str | float | bool | list[str]]
+    answers: list[str]
+
+
 class FlowSpec(Spec, frozen=True):
     """One flow."""
 
@@ -198,3 +217,4 @@ class FlowSpec(Spec, frozen=True):
     steps: list[StepSpec]
     order: int = 50
     """Flows are tried in this order."""
+    cases: list[FlowCaseSpec] = msgspec.field(default_factory=list)
