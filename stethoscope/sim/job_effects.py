@@ -42,6 +42,8 @@ class JobEffect:
     """A rank has died and the others know it: their connections to it are closed."""
     is_patient: bool = False
     """Its collectives have no time-out that matters."""
+    spikes: float = 0.0
+    """By so much its loss jumps up now and then, for a step."""
     loss: float = 1.0
     """Factor on its loss, NaN once it is no number; `grad_norm` likewise."""
     grad_norm: float = 1.0

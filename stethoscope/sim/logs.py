@@ -21,6 +21,8 @@ PAST_S = 1200.0
 """So long the job has been printing when the scenario begins."""
 _IN_THE_JOBS_LOG = ("slurmstepd:", "srun:")
 """Slurm writes this where the job prints; the rest stands in logs of its daemons."""
+_SPIKED, _SPIKE = 0.3, 20.0
+"""From this noise on (-0.5..0.5) wrong values have spoilt a step, and factor on its gradients."""
 _LONGEST = 8 * 1024 * 1024
 _FIRST_NUMBER = 4_194_304
 _REFUSED = 66
@@ -98,6 +100,8 @@ class SharedLogs:
         data_s = run.job.shares.data * run.job.step_time_s if run.step is None else float(run.step.data_s[0, 0])
         loss = (1.7 + 4.0 / (1 + count / 900) + 0.04 * noise) * run.effect.loss
         norm = (0.9 + 0.2 * noise) * run.effect.grad_norm
+        if run.effect.spikes and noise > _SPIKED:
+            loss, norm = loss + run.effect.spikes, norm * _SPIKE
         now_s = self._twin.t_s if at_s >= self._twin.t_s else None
         step_s = self._told(job, "job_step_time", step_s, now_s)
         speed = self._told(job, "job_throughput", run.job.samples_per_step / step_s, now_s)

@@ -80,7 +80,10 @@ class GpuSdc(Kind):
     }
 
     def apply(self, effects: Effects, age_s: float) -> None:
-        """Let the diagnosis find it."""
+        """Let the loss of its job jump, and the diagnosis find it."""
+        job = effects.layout.job_of(self.node)
+        if job is not None:
+            effects.job(job.id).spikes += self.number("loss_jump")
         if self.fault.params["diag_fails"]:
             effects.shown[self.fault.where.text, "dcgm_diag_fails"] = 1.0
 
