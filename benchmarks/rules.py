@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from benchmarks.rendered import HEALTHY, streams
 from stethoscope.analysis.fold import FleetState
 from stethoscope.analysis.rules import Engine
 from stethoscope.model.frame import Frame, Link, LinkState
+from stethoscope.model.grid import Grid
 from stethoscope.model.metric import Reason, Scope
 from stethoscope.model.scheduler import Job
 from stethoscope.parse.stream import parse
@@ -32,9 +33,13 @@ from stethoscope.specs.root_cause import load_root_causes
 from stethoscope.specs.rule_book import load_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Container, Iterator
+
+    import numpy.typing as npt
 
     from stethoscope.model.fleet import FleetSnapshot, Table
+
+    Array = npt.NDArray[Any]
 
 TICK_S = 5.0
 WARM, TICKS = 16, 76
@@ -90,33 +95,58 @@ def snapshots(nodes: int) -> Iterator[FleetSnapshot]:
             yield replace(state.snapshot(START_WALL + mono, mono), jobs=jobs)
 
 
-def throttled(snapshot: FleetSnapshot) -> FleetSnapshot:
-    """Return the fleet with every GPU slowed down because it is hot."""
-    table = snapshot.tables[Scope.GPU]
-    values = np.array(table.values)
-    values[table.index["gpu_clocks_event_reasons"]] = 0x40
-    return replace(snapshot, tables={**snapshot.tables, Scope.GPU: replace(table, values=values)})
+class Changed:
+    """Snapshots in which something else is so. As from the fold, a column is the same array as at the tick before where
+    nothing moves in it."""
 
+    def __init__(self) -> None:
+        """Remember no column yet."""
+        self._made: dict[tuple[Scope, str, int], tuple[Array, Array]] = {}
 
-def lost(snapshot: FleetSnapshot) -> FleetSnapshot:
-    """Return the fleet with the last quarter of the nodes not reached."""
-    first = int(len(snapshot.nodes) * (1 - LOST_SHARE))
-    gone = [
-        replace(node, link=Link(LinkState.UNREACHABLE, snapshot.wall), frame_mono=TICK_S * WARM)
-        for node in snapshot.nodes[first:]
-    ]
-    tables = {**snapshot.tables}
-    for scope, each in ((Scope.NODE, 1), (Scope.GPU, GPUS), (Scope.PORT, GPUS)):
-        tables[scope] = _unreachable(tables[scope], slice(first * each, None))
-    return replace(snapshot, nodes=(*snapshot.nodes[:first], *gone), tables=tables)
+    def _grid(self, table: Table, what: str, rows: slice, value: float, only: Container[int] | None = None) -> Any:
+        grid = getattr(table, what)
+        columns = []
+        for number in range(len(grid)):
+            column = grid[number]
+            if only is None or number in only:
+                key = (table.scope, what, number)
+                if key not in self._made or self._made[key][0] is not column:
+                    changed = np.array(column)
+                    changed[rows] = value
+                    self._made[key] = column, changed
+                column = self._made[key][1]
+            columns.append(column)
+        return Grid(columns, table.first_at.size, grid.dtype)
 
+    def throttled(self, snapshot: FleetSnapshot) -> FleetSnapshot:
+        """Return the fleet with every GPU slowed down because it is hot."""
+        table = snapshot.tables[Scope.GPU]
+        values = self._grid(table, "values", slice(None), 0x40, {table.index["gpu_clocks_event_reasons"]})
+        return replace(snapshot, tables={**snapshot.tables, Scope.GPU: replace(table, values=values)})
 
-def _unreachable(table: Table, rows: slice) -> Table:
-    values, reasons, total_reasons = (np.array(one) for one in (table.values, table.reasons, table.total_reasons))
-    values[:, rows], reasons[:, rows], total_reasons[:, rows] = np.nan, Reason.UNREACHABLE, Reason.UNREACHABLE
-    if "node_reachable" in table.index:
-        values[table.index["node_reachable"], rows], reasons[table.index["node_reachable"], rows] = 0.0, 0
-    return replace(table, values=values, reasons=reasons, total_reasons=total_reasons)
+    def lost(self, snapshot: FleetSnapshot) -> FleetSnapshot:
+        """Return the fleet with the last quarter of the nodes not reached."""
+        first = int(len(snapshot.nodes) * (1 - LOST_SHARE))
+        gone = [
+            replace(node, link=Link(LinkState.UNREACHABLE, START_WALL), frame_mono=TICK_S * WARM)
+            for node in snapshot.nodes[first:]
+        ]
+        tables = {**snapshot.tables}
+        for scope, each in ((Scope.NODE, 1), (Scope.GPU, GPUS), (Scope.PORT, GPUS)):
+            tables[scope] = self._unreachable(tables[scope], slice(first * each, None))
+        return replace(snapshot, nodes=(*snapshot.nodes[:first], *gone), tables=tables)
+
+    def _unreachable(self, table: Table, rows: slice) -> Table:
+        of_console = {table.index[name] for name in ("node_reachable",) if name in table.index}
+        others = set(range(len(table.metrics))) - of_console
+        reached = self._grid(table, "values", rows, np.nan, others)
+        told = self._grid(replace(table, values=reached), "values", rows, 0.0, of_console) if of_console else reached
+        return replace(
+            table,
+            values=told,
+            reasons=self._grid(table, "reasons", rows, Reason.UNREACHABLE, others),
+            total_reasons=self._grid(table, "total_reasons", rows, Reason.UNREACHABLE),
+        )
 
 
 def floor_ms(snapshot: FleetSnapshot) -> float:
@@ -133,10 +163,10 @@ def main() -> int:
     nodes = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
     catalogue = load_catalogue()
     rules = load_rules(catalogue, load_root_causes())
-    cases = [
+    cases: list[tuple[Passes, Callable[[FleetSnapshot], FleetSnapshot]]] = [
         (Passes("healthy", Engine(rules, catalogue)), lambda snapshot: snapshot),
-        (Passes("every GPU throttled", Engine(rules, catalogue)), throttled),
-        (Passes(f"{LOST_SHARE:.0%} of the nodes lost", Engine(rules, catalogue)), lost),
+        (Passes("every GPU throttled", Engine(rules, catalogue)), Changed().throttled),
+        (Passes(f"{LOST_SHARE:.0%} of the nodes lost", Engine(rules, catalogue)), Changed().lost),
     ]
     alone = [Passes(rule.id, Engine([rule], catalogue)) for rule in rules]
     empty = Passes("none", Engine([], catalogue))

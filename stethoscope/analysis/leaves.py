@@ -159,8 +159,9 @@ def threshold_of(leaf: Compare, moment: Moment) -> float | Floats:
         return leaf.threshold
     nodes = moment.snapshot.nodes
     if leaf.threshold == EXPECTED:
-        expected = [np.nan if node.expected_gpus is None else node.expected_gpus for node in nodes]
-        return moment.recall.same(EXPECTED, np.array(expected, np.float64))
+        expected = moment.recall.equal(EXPECTED, [node.expected_gpus for node in nodes])
+        # None becomes NaN.
+        return moment.recall.made(EXPECTED, (expected,), lambda: settled(np.array(expected, np.float64)))
     if leaf.threshold == OVERDUE:
         return moment.recall.same(OVERDUE, 5 * moment.tick_s + 5)
     values = moment.values(leaf.threshold)
@@ -248,9 +249,12 @@ def link(leaf: LinkIs, moment: Moment, evaluator: Evaluator) -> Answer:
             return TRUE
         return UNKNOWN if state.is_pending else FALSE
 
-    by_state = {state: verdict(state) for state in LinkState}
-    verdicts = np.array([by_state[state] for state in moment.link_states], dtype=np.int8)
-    return moment.recall.same(leaf, verdicts), None
+    def judge() -> Verdicts:
+        by_state = {state: verdict(state) for state in LinkState}
+        return settled(np.array([by_state[state] for state in states], dtype=np.int8))
+
+    states = moment.link_states
+    return moment.recall.made(leaf, (states,), judge), None
 
 
 def xid(leaf: XidSeen, moment: Moment, evaluator: Evaluator) -> Answer:

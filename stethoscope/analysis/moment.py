@@ -63,7 +63,7 @@ class Moment:
             "fresh", np.nan_to_num(self.mono - frame, nan=np.inf) <= 3 * self.tick_s + 1
         )
         """Whether what a node said last still stands for now."""
-        self.link_states = [node.link.state for node in nodes]
+        self.link_states = self.recall.equal("links", [node.link.state for node in nodes])
         self._parts: PartTimes | None = None
         self._fresh_groups: dict[str, Flags] = {}
         self._fresh: dict[tuple[str, Scope], Flags] = {}
@@ -251,12 +251,14 @@ class Moment:
         """Return what each node says of a version or setting, None where it says nothing: the same list as long as
         every node says what it said."""
         if word not in self._words:
-            nodes = self.snapshot.nodes
             if word == "kernel":
-                words = [node.kernel or None for node in nodes]
+                self._words[word] = self.recall.equal("kernel", [node.kernel or None for node in self.snapshot.nodes])
             else:
-                words = [node.words.get(word) for node in nodes]
-            self._words[word] = self.recall.equal(("words", word), words)
+                # What did not change is the same object, and compared at once.
+                said = self.recall.equal("words", [node.words for node in self.snapshot.nodes])
+                self._words[word] = self.recall.made(
+                    ("words", word), (said,), lambda: [words.get(word) for words in said]
+                )
         return self._words[word]
 
     def kernel_lines(self) -> dict[str, dict[str, LogEvent]]:

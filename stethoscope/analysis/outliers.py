@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stethoscope.analysis.peers import LEAST_PEERS, Groups
+from stethoscope.analysis.peers import LEAST_PEERS, Groups, by_group_and_value
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Flags, Verdicts
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def outliers(values: Floats, grouping: Grouping, limits: Limits) -> Outliers:
     looked = np.flatnonzero(parts.spread(wide) & present)
     if len(looked):
         numbers = np.repeat(np.arange(len(parts.starts)), parts.counts)[looked]
-        looked = looked[_by_group(within[looked], numbers)]
+        looked = looked[by_group_and_value(within[looked], numbers)]
         numbers = np.repeat(np.arange(len(parts.starts)), parts.counts)[looked]
         rows = order[looked]
         verdicts[rows], medians[rows], distances[rows] = _judge(
@@ -182,15 +182,6 @@ def _has_many_owners(owners: Groups, kinds: _Parts) -> Flags:
     return np.asarray(np.add.reduceat(new.astype(np.int64), kinds.starts) >= LEAST_PEERS)
 
 
-def _by_group(values: Floats, groups: Groups) -> Groups:
-    """Return the order of the rows by group, and by value within each."""
-    order = np.argsort(values)
-    within = groups[order]
-    # Sixteen bits are sorted by their digits.
-    short = within.astype(np.int16) if within.max() < 2**15 else within
-    return order[np.argsort(short, kind="stable")]
-
-
 @dataclass(frozen=True, slots=True)
 class _Parts:
     """Runs of rows that belong together."""
@@ -220,5 +211,5 @@ class _Parts:
     def scales(self, deviations: Floats, *, plain: bool = False) -> Floats:
         """Return the robust scale of each run, larger where it has few rows unless it is wanted `plain`."""
         sizes = np.abs(deviations)
-        mads = self.medians(sizes[_by_group(sizes, self.spread(np.arange(len(self.starts))))])
+        mads = self.medians(sizes[by_group_and_value(sizes, self.spread(np.arange(len(self.starts))))])
         return np.asarray(NORMAL * mads * (1.0 if plain else 1 + FEW_PEERS / self.counts**2))

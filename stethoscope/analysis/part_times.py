@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stethoscope.model.fleet import PartAges
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -29,6 +31,10 @@ class PartTimes:
         came: dict[str, list[tuple[int, float, float]]] = {}
         for at in changed:
             before, now = self._parts[at], parts[at]
+            if isinstance(now, PartAges) and now.follows(before):
+                part = now[now.came]
+                came.setdefault(now.came, []).append((at, part.mono, part.every_s))
+                continue
             new = [(group, part) for group, part in now.items() if before.get(group) is not part]
             for group, part in new:
                 came.setdefault(group, []).append((at, part.mono, part.every_s))

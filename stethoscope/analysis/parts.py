@@ -18,7 +18,7 @@ from stethoscope.analysis.counters import MIN_INTERVAL_S
 from stethoscope.analysis.inventory import merge_names, most_of
 from stethoscope.analysis.node_state import Block, Told, gone_reason
 from stethoscope.model.facts import Devices
-from stethoscope.model.fleet import PartAge
+from stethoscope.model.fleet import PartAge, PartAges
 from stethoscope.model.metric import DEVICE_SCOPES, Reason, Scope
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Parts:
         node.part_mono[group] = mono
         every_s = min(max(every_s, _EVERY_S[0]), _EVERY_S[1]) if every_s else 30.0
         if not is_again or group not in node.parts:
-            node.parts = {**node.parts, group: PartAge(frame.received_mono, every_s)}
+            node.parts = PartAges(node.parts, group, PartAge(frame.received_mono, every_s))
         node.published = None
         if facts.same:
             self._same(node, group, mono)

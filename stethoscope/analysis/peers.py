@@ -26,14 +26,26 @@ def group_medians(values: Floats, groups: Groups, least: int = LEAST_PEERS) -> F
     if not present.any():
         return medians
     kept_values, kept_groups = values[present], groups[present]
-    order = np.lexsort((kept_values, kept_groups))
-    ordered = kept_values[order]
     counts = np.bincount(kept_groups, minlength=int(groups.max()) + 1)
-    starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
     known = np.flatnonzero(counts >= least)
-    low = ordered[starts[known] + (counts[known] - 1) // 2]
-    high = ordered[starts[known] + counts[known] // 2]
     by_group = np.full(len(counts), np.nan)
-    by_group[known] = (low + high) / 2
+    if kept_values.min() == kept_values.max():
+        by_group[known] = kept_values[0]
+    elif len(known):
+        order = by_group_and_value(kept_values, kept_groups)
+        ordered = kept_values[order]
+        starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
+        low = ordered[starts[known] + (counts[known] - 1) // 2]
+        high = ordered[starts[known] + counts[known] // 2]
+        by_group[known] = (low + high) / 2
     medians[groups >= 0] = by_group[groups[groups >= 0]]
     return medians
+
+
+def by_group_and_value(values: Floats, groups: Groups) -> Groups:
+    """Return the order of the rows by group, and by value within each."""
+    order = np.argsort(values)
+    within = groups[order]
+    # Sixteen bits are sorted by their digits.
+    short = within.astype(np.int16) if within.max() < 2**15 else within
+    return order[np.argsort(short, kind="stable")]

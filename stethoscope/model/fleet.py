@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import count
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.uint8]
 Totals = npt.NDArray[np.uint64]
 _PRESENT = int(Reason.PRESENT)
+_NUMBERS = count(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,25 @@ class PartAge:
     mono: float
     """Console's monotonic time of its arrival."""
     every_s: float
+
+
+class PartAges(dict[str, PartAge]):
+    """When each group of a node last came; nobody changes it. It knows which others it followed, so that who saw that
+    need not compare."""
+
+    __slots__ = ("_after", "_number", "came")
+
+    def __init__(self, before: Mapping[str, PartAge], group: str, age: PartAge) -> None:
+        """Have what there was `before`, and a group that came now."""
+        super().__init__(before)
+        self[group] = age
+        self.came = group
+        self._after: int = before._number if isinstance(before, PartAges) else 0
+        self._number: int = next(_NUMBERS)
+
+    def follows(self, before: Mapping[str, PartAge]) -> bool:
+        """Tell whether nothing else than one group came since `before`."""
+        return isinstance(before, PartAges) and before._number == self._after
 
 
 @dataclass(frozen=True, slots=True)
