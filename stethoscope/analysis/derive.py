@@ -18,6 +18,8 @@ DERIVED = frozenset({"disk_await", "disk_io_util"})
 """What `derive` fills in: a part that does not name it says nothing about it."""
 _PRESENT, _ABSENT = int(Reason.PRESENT), int(Reason.ABSENT)
 _TIMES, _COUNTS = ("disk_read_time", "disk_write_time"), ("disk_reads", "disk_writes")
+DERIVED_FROM = (*_TIMES, *_COUNTS, "disk_io_time")
+"""What it is worked out of."""
 
 
 def derive(columns: Arrays, rows: npt.NDArray[np.intp]) -> None:

@@ -12,6 +12,7 @@ from stethoscope.model.finding import Finding, Severity
 from stethoscope.model.frame import LinkState
 from stethoscope.model.ids import node_of
 from stethoscope.session.selftest_fleet import JOB_PLACE, SUBJECT, TestFleet
+from stethoscope.specs.condition import leaves
 from stethoscope.specs.duration import duration_s
 from stethoscope.specs.rule_test import expanded
 
@@ -91,7 +92,9 @@ def _play(rule: Rule, test: TestSpec, catalogue: Mapping[str, Metric]) -> Iterat
     if every_s <= 0:
         raise ValueError("every is longer than nothing")
     links = [_link(word) for word in _words(test.link)]
-    fleet = TestFleet(test, catalogue, every_s)
+    conditions = [part for part in (rule.trigger, rule.more_sure) if part is not None]
+    reads = {metric for part in conditions for leaf, _ in leaves(part) for metric in leaf.reads()}
+    fleet = TestFleet(test, catalogue, every_s, reads)
     engine = Engine([rule], catalogue, single_look=test.single_look)
     looks = math.ceil(every_s / LOOK_S) if every_s <= ALONE_S else 1
     samples = max(len(links), fleet.samples)

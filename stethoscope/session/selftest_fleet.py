@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stethoscope.analysis.derive import DERIVED
+from stethoscope.analysis.derive import DERIVED, DERIVED_FROM
 from stethoscope.analysis.fold import FleetState
 from stethoscope.analysis.job_table import job_table
 from stethoscope.errors import did_you_mean
@@ -20,7 +20,7 @@ from stethoscope.specs.metric_names import find, nearest
 from stethoscope.specs.rule_test import expanded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from stethoscope.model.fleet import FleetSnapshot, Table
     from stethoscope.specs.rule_test import Series, TestSpec
@@ -50,6 +50,9 @@ IDLE = {
 }  # fmt: skip
 """A GPU without work."""
 
+FILLED = 200
+"""So many samples of these there are; the last one stands from then on."""
+
 
 @dataclass(slots=True)
 class _Node:
@@ -61,13 +64,18 @@ class _Node:
     pod: str = ""
     leaves: tuple[tuple[str, str], ...] = ()
     expected_ib_gbps: float | None = None
+    devices: dict[Scope, list[str]] = field(default_factory=dict)
+    """By scope, as they were asked for."""
 
 
 class TestFleet:
     """Plays one test; ValueError says what is wrong with it."""
 
-    def __init__(self, test: TestSpec, catalogue: Mapping[str, Metric], every_s: float) -> None:
-        """Read the series."""
+    def __init__(
+        self, test: TestSpec, catalogue: Mapping[str, Metric], every_s: float, reads: Collection[str] | None = None
+    ) -> None:
+        """Read the series, for a rule whose conditions ask for the metrics `reads`, or for any: of others that no
+        series gives there is nothing to say."""
         self._test = test
         self._catalogue = catalogue
         self._every_s = every_s
@@ -78,7 +86,10 @@ class TestFleet:
         lengths = [len(cells) for devices in subject.values() for cells in devices.values()]
         self.samples = max([1, *lengths, *(number + 1 for number in (*test.xid, *test.kernel))])
         """How many samples the subject's series have."""
-        self._state = FleetState(catalogue, self._nodes, "self-test")
+        named = {*(catalogue if reads is None else reads), *DERIVED, *DERIVED_FROM}
+        named.update(name for node in self._nodes for name in node.series)
+        asked = {id_: metric for id_, metric in catalogue.items() if id_ in named or metric.tier == "console"}
+        self._state = FleetState(asked, self._nodes, "self-test")
         self._linked: dict[str, LinkState] = {}
         self._seq = 0
         self._version = 0
@@ -94,9 +105,10 @@ class TestFleet:
                 str(device): expanded(each, f"{node}:{name}:{device}") for device, each in by_device.items()
             }
         filled = {True: BUSY, False: IDLE, None: {}}[self._test.busy]
+        wanted = min(max(1, self._longest(samples)), FILLED)
         for name, cell in filled.items():
             if name not in samples and name in self._catalogue:
-                samples[name] = {"": expanded(f"{cell} x200", f"{node}:{name}")[: max(1, self._longest(samples))]}
+                samples[name] = {"": expanded(f"{cell} x{wanted}", f"{node}:{name}")}
         return samples
 
     @staticmethod
@@ -199,6 +211,11 @@ class TestFleet:
 
     def _devices(self, node: _Node, scope: Scope) -> list[str]:
         """Return the devices of a scope that a node has: those that its series name."""
+        if scope not in node.devices:
+            node.devices[scope] = self._named(node, scope)
+        return node.devices[scope]
+
+    def _named(self, node: _Node, scope: Scope) -> list[str]:
         named = {
             device: None
             for name, devices in node.series.items()
