@@ -6,6 +6,7 @@ of that is not made again for every row at every look.
 
 from __future__ import annotations
 
+from operator import is_
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -71,7 +72,7 @@ class Recall:
     def made(self, key: Hashable, of: tuple[object, ...], make: Callable[[], T]) -> T:
         """Return what `make` makes; the same object as last time when that was made `of` the very same objects."""
         before = self._made.get(key)
-        if before is not None and len(before[0]) == len(of) and all(map(_is, before[0], of)):
+        if before is not None and len(before[0]) == len(of) and all(map(is_, before[0], of)):
             made: T = before[1]
             return made
         made = make()
@@ -94,7 +95,3 @@ class Recall:
             return same
         self._equal[key] = made
         return made
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other

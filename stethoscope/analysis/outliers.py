@@ -79,14 +79,17 @@ class Grouping:
 def outliers(values: Floats, grouping: Grouping, limits: Limits) -> Outliers:
     """Return which rows are far from their group. `values` has NaN where there is none."""
     verdicts = np.full(len(values), np.int8(UNKNOWN))
-    medians, distances = np.full(len(values), np.nan), np.full(len(values), np.nan)
+    medians, distances = np.full((2, len(values)), np.nan)
     order, parts = grouping.order, grouping.parts
     if not len(order):
         return Outliers(verdicts, medians, distances)
     within = values[order]
     present = np.isfinite(within)
-    within[~present] = np.nan
-    enough = np.add.reduceat(present.astype(np.int64), parts.starts) >= LEAST_PEERS
+    if present.all():
+        enough = parts.counts >= LEAST_PEERS
+    else:
+        within[~present] = np.nan
+        enough = np.add.reduceat(present.astype(np.int64), parts.starts) >= LEAST_PEERS
     verdicts[order[present & parts.spread(enough)]] = FALSE
     lowest, highest = np.fmin.reduceat(within, parts.starts), np.fmax.reduceat(within, parts.starts)
     # Where not even the ends are far from each other nobody is far from the middle.

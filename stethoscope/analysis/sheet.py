@@ -88,9 +88,9 @@ def _is(cell: Any, fill: float) -> bool:
 
 
 def _are(before: Array, cells: Array | float) -> bool:
-    if np.isscalar(cells) and cells != cells:
-        return bool(np.isnan(before).all())
+    if not isinstance(cells, np.ndarray):
+        return bool(((before != before) if cells != cells else (before == cells)).all())
     same = before == cells
     if before.dtype.kind == "f":
-        same |= (before != before) & (np.not_equal(cells, cells))
-    return bool(np.all(same))
+        same |= (before != before) & (cells != cells)
+    return bool(same.all())

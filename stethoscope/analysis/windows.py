@@ -53,6 +53,8 @@ class Hold:
         """Of rows that are not false: when they were last, -inf for never, and for what is not asked."""
         self._last: Verdicts = np.empty(0, np.int8)
         self._last_mono = -np.inf
+        self._is_idle = False
+        """Whether the last verdicts were told as they came, and nothing is remembered that time would change."""
 
     @property
     def nbytes(self) -> int:
@@ -64,6 +66,7 @@ class Hold:
         self._true_since = fitted(self._true_since, changed, np.nan)  # type: ignore[assignment]
         self._false_at = fitted(self._false_at, changed, -np.inf)  # type: ignore[assignment]
         self._last = fitted(self._last, changed, UNKNOWN)  # type: ignore[assignment]
+        self._is_idle = False
 
     def forget(self) -> None:
         """Start counting again: samples were missed."""
@@ -73,9 +76,10 @@ class Hold:
         """Take the verdicts of this moment (seconds of the monotonic clock) and return those about the window."""
         last, last_mono = self._last, self._last_mono
         self._last, self._last_mono = verdicts, mono
+        if self._is_idle and verdicts is last:
+            return verdicts
+        self._is_idle = True
         if is_uniform(verdicts) and verdicts[0] == FALSE:
-            if verdicts is last:
-                return verdicts
             self._true_since = filled(verdicts.size, np.nan, np.float64)
             self._false_at = filled(verdicts.size, -np.inf, np.float64)
             return verdicts
@@ -97,6 +101,7 @@ class Hold:
         if not any_true and is_uniform(false_at) and false_at[0] == -np.inf:
             # What is not false never was, or not within anybody's memory.
             return verdicts
+        self._is_idle = False
         result = np.where(false | (mono - false_at < self.window_s), np.int8(FALSE), np.int8(UNKNOWN))
         if any_true:
             result[true & (mono - self._true_since >= self.window_s - 1e-6)] = TRUE
