@@ -45,10 +45,14 @@ def aims_of(snapshot: FleetSnapshot, probe: OnDemand, places: Iterable[str]) -> 
     """Return the runs that `places` (nodes and devices on them) mean for `probe`: one for each node, or one for each
     device where it looks at one at a time.
 
-    UsageError for a place that is not there or that the probe cannot be aimed at.
+    A leaf switch is asked through one port that hangs on it. UsageError for a place that is not there or that the probe
+    cannot be aimed at.
     """
     found: dict[Aim, None] = {}
     for place in places:
+        if place.startswith("leaf/") and probe.target == "port":
+            found[_through(snapshot, probe, place)] = None
+            continue
         name = ids.node_of(place)
         if name not in snapshot.by_name:
             raise UsageError(f'no node is called "{name}" here')
@@ -67,6 +71,23 @@ def aims_of(snapshot: FleetSnapshot, probe: OnDemand, places: Iterable[str]) -> 
         found.update(dict.fromkeys(fitting))
     return list(found)
 
+
+def _through(snapshot: FleetSnapshot, probe: OnDemand, leaf: str) -> Aim:
+    """Return the run at a port that hangs on a leaf and is up, on a node that answers; of many the first."""
+    table = snapshot.tables[Scope.PORT]
+    for node in snapshot.nodes:
+        if not node.link.state.is_live:
+            continue
+        for position, port in enumerate(node.ports):
+            state = table.get("ib_port_state", node.port_first + position)
+            fits = not probe.only or re.fullmatch(probe.only, port.layer)
+            if fits and f"leaf/{node.leaf(position)}" == leaf and state == _ACTIVE:
+                return Aim(node.name, (port.device, str(port.port)), leaf)
+    raise UsageError(f"{probe.id} asks {leaf} through a port that hangs on it, and none that is up is known")
+
+
+_ACTIVE = 4
+"""State of a port that sends and receives."""
 
 _WORDS = {
     "node": "node",

@@ -139,6 +139,9 @@ NOT_MODELLED = (
 )  # fmt: skip
 """Metrics that a scenario may `set` although no column carries them; they are kept beside the columns."""
 
+ETHERNET_ONLY = ("ib_gid_present", "ib_active_mtu")
+"""Metrics that a scenario may `set` and that only a fabric of Ethernet shows."""
+
 DISK_RATES = ("disk_await", "disk_io_util")
 """Metrics that a scenario may `set` and that are read as the growth of counters of a disk."""
 

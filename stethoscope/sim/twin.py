@@ -19,7 +19,7 @@ from stethoscope.errors import InternalError
 from stethoscope.model.metric import Reason
 from stethoscope.sim import life, lines, machine
 from stethoscope.sim.build import Builds
-from stethoscope.sim.columns import GPU_COUNTERS, LIMITS, PINNED, PORT_COUNTERS, SLOW_COUNTERS
+from stethoscope.sim.columns import ETHERNET_ONLY, GPU_COUNTERS, LIMITS, PINNED, PORT_COUNTERS, SLOW_COUNTERS
 from stethoscope.sim.effects import Effects
 from stethoscope.sim.kinds.registry import KINDS
 from stethoscope.sim.layout import Layout
@@ -58,7 +58,8 @@ class Twin:
         self.t_s = 0.0
         self.runs = {job.id: JobRun(job, self.layout, self.noise) for job in scenario.jobs}
         self._faults: list[Kind] = [KINDS[event.kind](event) for event in scenario.events if isinstance(event, Fault)]
-        self.layout.on_ethernet = any(kind.on_ethernet for kind in self._faults)
+        of_ethernet = any(event.metric in ETHERNET_ONLY for event in scenario.events if isinstance(event, SetValue))
+        self.layout.on_ethernet = of_ethernet or any(kind.on_ethernet for kind in self._faults)
         self.layout.management_gbps = next((rate for kind in self._faults if (rate := kind.management_gbps)), 10.0)
         self.overrides = [Override(event, self.layout) for event in scenario.events if isinstance(event, SetValue)]
         self.told = Told(self)

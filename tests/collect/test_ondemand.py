@@ -425,3 +425,64 @@ async def test_no_end_on_this_machine(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("PATH", path_with(tmp_path / "bin"))
     answer = await run_local("ibstat", limit_s=1)
     assert (answer.status, answer.late, answer.stdout) == (None, True, b"begun\n")
+
+
+# ---------------------------------------------------------------- the switch behind a port
+
+SMPQUERY = """\
+case "$*" in
+*nodedesc*) echo 'Node Description:........MF0;leaf-02-5:MQM9790/U1' ;;
+*portinfo*) echo 'Lid:.............................21' ;;
+*nodeinfo*) printf 'NodeType:........................Switch\\nNumPorts:........................3\\n' ;;
+*vlarb*)
+  for last; do :; done
+  low='|0x10|0x0 |'
+  [ "$last" = 2 ] && low='|0x0 |0x0 |'
+  printf '# Low priority VL Arbitration Table:\\nVL    : |0x0 |0x1 |\\nWEIGHT: %s\\n' "$low"
+  printf '# High priority VL Arbitration Table:\\nVL    : |0x4 |0x1 |\\nWEIGHT: |0x40|0x20|\\n'
+  ;;
+esac
+"""
+PERFQUERY = """\
+count=$(cat "$HOME/count" 2>/dev/null || echo 0)
+echo $((count + 1)) >"$HOME/count"
+for port in 1 17; do
+  echo "# Port extended counters: Lid 21 port $port (CapMask: 0x5A00 CapMask2: 0x0000002)"
+  echo "PortXmitWait:....................$((1000000 + count * port * 4000000))"
+  echo "LinkDownedCounter:...............$port"
+done
+"""
+
+
+@pytest.mark.parametrize("sh", ["dash", "busybox"])
+def test_a_switch_is_asked_through_a_port_without_a_login(tmp_path: Path, sh: str) -> None:
+    program = needs.tool(sh)
+    tool(tmp_path / "bin", "sh", f'exec {program} {"sh" if sh == "busybox" else ""} "$@"')
+    tool(tmp_path / "bin", "smpquery", SMPQUERY)
+    tool(tmp_path / "bin", "perfquery", PERFQUERY)
+    tool(tmp_path / "bin", "id", "echo 0")
+    done = here(tmp_path, "sh", "switch_counters", "mlx5_5", "1")
+    assert done.returncode == 0, done.stderr
+    rows = [line for line in done.stdout.split("\n") if line.startswith("port ")]
+    still = "xmit_data 0/s xmit_discards 0/s symbol_errors 0.0/s rcv_errors 0.0/s"
+    assert rows == [
+        f"port 1 xmit_wait 2000000/s {still} link_downed 1",
+        f"port 17 xmit_wait 34000000/s {still} link_downed 17",
+    ]
+    done = here(tmp_path, "sh", "switch_qos", "mlx5_5", "1")
+    assert [line for line in done.stdout.split("\n") if line.startswith("port ")] == [
+        "port 1 vl-arb: weighted (high 4:64,1:32  low 0:16)",
+        "port 2 vl-arb: strict_priority (high 4:64,1:32)",
+        "port 3 vl-arb: weighted (high 4:64,1:32  low 0:16)",
+    ]
+    assert "Node Description:........MF0;leaf-02-5:MQM9790/U1" in done.stdout
+
+
+def test_a_port_behind_which_nothing_answers(tmp_path: Path) -> None:
+    tool(tmp_path / "bin", "smpquery", "echo 'ibwarn: mad_rpc failed' >&2; exit 1")
+    tool(tmp_path / "bin", "perfquery", "echo wrong")
+    tool(tmp_path / "bin", "id", "echo 0")
+    for probe in ("switch_counters", "switch_qos"):
+        done = here(tmp_path, "dash", probe, "mlx5_5", "1")
+        assert done.returncode == 1
+        assert "wrong" not in done.stdout

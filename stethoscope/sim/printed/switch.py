@@ -25,7 +25,8 @@ _FILTERS = {"refused": "reject with tcp reset", "timeout": "drop"}
 def node_description(view: View, port: int) -> tuple[int, str, str]:
     """Return what `smpquery nodedesc` prints of the switch behind a port."""
     leaf = view.twin.layout.fleet.leaf(view.node, port)
-    if view.readings.port["ib_port_state"][view.node][port] != _ACTIVE:
+    is_up = view.twin.shown().get((f"leaf/{leaf}", "leaf_up"), 1) != 0
+    if view.readings.port["ib_port_state"][view.node][port] != _ACTIVE or not is_up:
         return 1, "", "ibwarn: [4711] mad_rpc: _do_madrpc failed; dport (DR path slid 0; dlid 0; 0,1)\n"
     return 0, f"Node Description:........MF0;{leaf}:MQM9790/U1\n", ""
 
@@ -50,7 +51,7 @@ def _ports(view: View, port: int) -> list[tuple[int, float, float, int]]:
     behind = [view.node, *twin.layout.rail_partners(view.node, port)]
     behind.sort()
     draws = view.draw("leaf ports", 64)
-    worst = effects.shown.get((name, "leaf_xmit_wait"))
+    worst = twin.shown().get((name, "leaf_xmit_wait"))
     downs = twin.total("ib_link_downed", view.readings.t_s)
     found = []
     for place, node in enumerate(behind):

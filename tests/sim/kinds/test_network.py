@@ -7,7 +7,7 @@ import pytest
 from stethoscope.sim.files import net
 from stethoscope.sim.readings import Readings
 from stethoscope.sim.speaker import identity
-from tests.sim.looks import rate, step_s, total, view, waiting
+from tests.sim.looks import printed, rate, step_s, total, view, waiting
 from tests.sim.worlds import mean, twin
 
 HERE, NODE, PORT = "gpu-002/ib/mlx5_3", 1, 3
@@ -136,3 +136,25 @@ def test_a_filter_on_the_whole_fleet_lets_every_rank_complain() -> None:
     world = twin("at: 10s, fault: firewall_blocked, where: fleet")
     said = world.advance_to(60)
     assert {line.rank for line in said if "exceeded retries" in line.text} == set(range(40))
+
+
+# ---------------------------------------------------------------- what the tools print
+
+
+def test_the_tools_name_the_port_without_its_address_and_the_host_that_filters() -> None:
+    world = twin(f"at: 10s, fault: roce_gid_missing, where: {HERE}", "at: 10s, fault: firewall_blocked, where: gpu-004")
+    assert 'users:(("python3"' in printed(world, 2, "ss")
+    world.advance_to(20)
+    rows = [line.split() for line in printed(world, NODE, "show_gids").splitlines()]
+    with_address = {row[0] for row in rows if "v2" in row and "10.10" in " ".join(row)}
+    assert with_address == {f"mlx5_{port}" for port in range(8)} - {"mlx5_3"}
+    assert ["mlx5_3", "1", "Ethernet", "ACTIVE", "enp94s0np0", "4200"] in rows
+    assert "tcp dport 1024-65535 reject with tcp reset" in printed(world, 3, "ss")
+    assert "reject" not in printed(world, 2, "ss")
+
+
+def test_a_scenario_may_say_it_of_a_port_itself() -> None:
+    world = twin(f"at: 10s, set: {{where: {HERE}, metric: ib_gid_present, value: 0}}")
+    assert printed(world, NODE, "show_gids").count("10.103.") == 2
+    world.advance_to(20)
+    assert "10.103." not in printed(world, NODE, "show_gids")

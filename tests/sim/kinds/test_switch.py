@@ -6,7 +6,7 @@ import pytest
 
 from stethoscope.sim.files import net
 from stethoscope.sim.readings import Readings
-from tests.sim.looks import rate, step_s, total, view, waiting
+from tests.sim.looks import printed, rate, step_s, total, view, waiting
 from tests.sim.worlds import twin
 
 LEAF, PORT = "leaf/leaf-01-5", 5
@@ -100,3 +100,42 @@ def test_a_leaf_that_starts_again_brings_its_ports_back() -> None:
     assert sum(line.text.endswith("Link ACTIVE") for line in said) == 4
     assert world.job_states()[0].state == "FAILED"
     assert rate(world, "ib_link_downed", 0, PORT) == 0
+
+
+# ---------------------------------------------------------------- what the tools print
+
+
+def _waits(text: str) -> dict[str, float]:
+    rows = [line.split() for line in text.splitlines() if line.startswith("port ")]
+    return {row[1]: float(row[3].removesuffix("/s")) / 156_250_000 for row in rows}
+
+
+def test_one_port_of_a_starved_leaf_waits_and_is_scheduled_otherwise() -> None:
+    world = twin(f"at: 10s, fault: leaf_congestion, where: {LEAF}")
+    healthy = _waits(printed(world, 0, "switch_counters", "mlx5_5", "1"))
+    assert max(healthy.values()) < 0.03
+    assert len(healthy) == 8
+    world.advance_to(60)
+    text = printed(world, 0, "switch_counters", "mlx5_5", "1")
+    assert "leaf-01-5" in text
+    assert sorted(_waits(text).values())[-1] == pytest.approx(0.3, abs=0.01)
+    assert sorted(_waits(text).values())[-2] < 0.1
+    arbitration = [line for line in printed(world, 1, "switch_qos", "mlx5_5", "1").splitlines() if "vl-arb" in line]
+    assert sum("strict_priority" in line for line in arbitration) == 1
+    assert "strict_priority" not in printed(world, 4, "switch_qos", "mlx5_5", "1")
+
+
+def test_the_leaf_waits_for_the_one_adapter_that_does_not_keep_up() -> None:
+    world = twin("at: 10s, fault: nic_pcie_downgraded, where: gpu-003/ib/mlx5_5")
+    world.advance_to(60)
+    waits = _waits(printed(world, 0, "switch_counters", "mlx5_5", "1"))
+    assert max(waits, key=lambda port: waits[port]) == "3"
+    assert waits["3"] > 0.2
+    assert "strict" not in printed(world, 0, "switch_qos", "mlx5_5", "1")
+
+
+def test_a_dead_leaf_does_not_answer() -> None:
+    world = twin(f"at: 10s, fault: leaf_down, where: {LEAF}")
+    world.advance_to(20)
+    assert "port 1" not in printed(world, 0, "switch_counters", "mlx5_5", "1")
+    assert "port 1 " in printed(world, 0, "switch_counters", "mlx5_4", "1")
