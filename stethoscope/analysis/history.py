@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from stethoscope.analysis.compact import Compact
 from stethoscope.model.metric import Kind, Scope
 from stethoscope.model.rows import first_row, has_same_rows, identities
 
@@ -60,7 +61,7 @@ class History:
         self._kept: dict[Scope, dict[str, int]] = {}
         self._samples: deque[_Sample] = deque()
         self._nodes: tuple[Node, ...] = ()
-        self._born: dict[Scope, Floats] = {}
+        self._born: dict[Scope, Compact] = {}
         """Monotonic time since which each row stands for the device that it stands for now."""
         self.bytes = 0
         """What the samples take."""
@@ -126,9 +127,9 @@ class History:
         """
         position = self._kept.get(scope, {}).get(metric)
         born = self._born.get(scope)
-        if position is None or born is None or not 0 <= row < born.size:
+        if position is None or born is None or not 0 <= row < len(born):
             return np.empty(0), np.empty(0)
-        since = born[row]
+        since = float(born.at(np.array([row]))[0])
         samples = [sample for sample in self._samples if sample.mono >= since]
         if not samples:
             return np.empty(0), np.empty(0)
@@ -150,7 +151,8 @@ class History:
 
     def born(self, scope: Scope) -> Floats:
         """Return by row the monotonic time since which it stands for the device that it stands for now."""
-        return self._born.get(scope, np.empty(0))
+        born = self._born.get(scope)
+        return np.empty(0) if born is None else born.whole()
 
     def share(self, scope: Scope, metric: str, row: int, bit: int, seconds: float) -> float | None:
         """Return in which share of the samples of the last `seconds` a bit of a state was set, of those that have a
@@ -166,14 +168,16 @@ class History:
 
     def _follow_rows(self, snapshot: FleetSnapshot) -> None:
         """Let the series of rows begin now whose device is another one than at the sample before."""
+        pairs = zip(self._nodes, snapshot.nodes, strict=bool(self._nodes))
+        others = [(old, new) for old, new in pairs if not has_same_rows(old, new)]
         for scope, table in snapshot.tables.items():
-            rows, born = table.values.shape[1], self._born.get(scope, np.empty(0))
-            if born.size < rows:
-                self._born[scope] = np.concatenate((born, np.full(rows - born.size, snapshot.mono)))
-        for old, new in zip(self._nodes, snapshot.nodes, strict=bool(self._nodes)):
-            if not has_same_rows(old, new):
-                for scope, born in self._born.items():
+            known = self._born.setdefault(scope, Compact())
+            more = max(0, table.values.shape[1] - len(known))
+            if more or others:
+                born = np.concatenate((known.whole(), np.full(more, snapshot.mono)))
+                for old, new in others:
                     _begin_others(born, old, new, scope, snapshot.mono)
+                known.keep(born)
         self._nodes = snapshot.nodes
 
     def _drop_oldest(self) -> None:

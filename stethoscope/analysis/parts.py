@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from stethoscope.model.fleet import PartAge, PartAges
 from stethoscope.model.metric import DEVICE_SCOPES, Reason, Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
     from typing import Any
 
     from stethoscope.analysis.columns import Columns
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from stethoscope.model.wire import Cell
 
     Place = Callable[[Scope, int, int, int, int, frozenset[int]], tuple[int, int]]
+
+T = TypeVar("T")
 
 _EVERY_S = (1.0, 86_400.0)
 """An interval beyond these is not one: it is taken for the nearest of them."""
@@ -50,7 +52,7 @@ class Parts:
         """Fill `tables`; `place` finds room for a block of devices as FleetState does."""
         self._tables = tables
         self._place = place
-        self._shared: dict[tuple[object, ...], Any] = {}
+        self._shared: dict[Hashable, Any] = {}
         self._numbers: dict[int, tuple[int, Devices]] = {}
         self._last_number = 0
 
@@ -183,9 +185,10 @@ class Parts:
             columns.mark([block.first + position for position in gone], reason)
 
     def _hear(self, node: NodeState, facts: Facts) -> None:
-        if facts.processes is not None:
+        # What says the same again is the same object: pictures of before may have it too.
+        if facts.processes is not None and facts.processes != node.processes:
             node.processes = facts.processes
-        if facts.tasks is not None:
+        if facts.tasks is not None and facts.tasks != node.tasks:
             node.tasks = facts.tasks
         said = (
             facts.group,
@@ -202,6 +205,7 @@ class Parts:
         )
         if told == before:
             return
+        told = replace(told, words=self._words(told.words), gpu_words=self._words(told.gpu_words))
         if before is None or before.said != said:
             about = {
                 (scope, name): words for scope, found in facts.devices.items() for name, words in found.about.items()
@@ -226,7 +230,13 @@ class Parts:
             numbered = self._numbers[id(found)] = self._last_number, found
         return numbered[0]
 
-    def _share(self, key: tuple[object, ...], value: Any) -> Any:
+    def _words(self, words: Mapping[str, T]) -> Mapping[str, T]:
+        """Return words of a node, or of its GPUs, each the same as those of other nodes."""
+        items = tuple([(self._share(id_, id_), self._share(word, word)) for id_, word in words.items()])
+        same: Mapping[str, T] = self._share(("words", items), dict(items))
+        return same
+
+    def _share(self, key: Hashable, value: Any) -> Any:
         """Return the value of that key which another node has, if one has it, else this one."""
         if len(self._shared) >= _MOST_SHARED:
             self._shared.clear()

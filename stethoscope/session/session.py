@@ -54,8 +54,8 @@ AGE_S = 1.0
 EVALUATE_S, EVALUATE_MANY_S = 1.0, 4.0
 """How often the rules look at the fleet, one of more than MANY_NODES nodes less often: those send every 5 seconds."""
 MANY_NODES = 1024
-SEEN_S = 0.5
-"""What was made so lately for the screen of such a fleet will do for the rules: they look at the same."""
+SEEN_S, KNOWN_S = 0.5, 2.5
+"""What was made so lately for the screen of such a fleet will do for the rules, and to know which jobs there are."""
 MOST_FRAMES = 48
 """So many lines of such a fleet are read in a row, which takes some milliseconds: keys do not wait longer."""
 THREADS = 32
@@ -294,7 +294,8 @@ class Session:
         self._memory.start(asyncio.get_running_loop(), THREADS)
         for tap in self.taps:
             tap.start()
-        tending = [asyncio.create_task(self._tend_forever()), asyncio.create_task(self.jobs.run(self.snapshot))]
+        jobs = self.jobs.run(lambda: self._seen(KNOWN_S) or self.snapshot())
+        tending = [asyncio.create_task(work) for work in (self._tend_forever(), jobs)]
         if self.scheduler is not None:
             tending.append(asyncio.create_task(follow(self.scheduler, self.on_scheduler)))
         try:
@@ -363,12 +364,10 @@ class Session:
             return waited_s >= EVALUATE_S
         return waited_s >= EVALUATE_MANY_S + (AGE_S if self._seen() is None else 0.0)
 
-    def _seen(self) -> FleetSnapshot | None:
-        """Return the last snapshot of a large fleet, None when it is not young."""
-        last = self._snapshot
-        if last is None or len(self._state.nodes) <= MANY_NODES:
-            return None
-        return last if 0 <= self.clock.monotonic() - last.mono < SEEN_S else None
+    def _seen(self, most_s: float = SEEN_S) -> FleetSnapshot | None:
+        """Return the last snapshot of a large fleet, None when it is older than that."""
+        last = self._snapshot if len(self._state.nodes) > MANY_NODES else None
+        return last if last is not None and 0 <= self.clock.monotonic() - last.mono < most_s else None
 
     def _end_round(self) -> None:
         self._memory.tend(self._state.pending, len(self._state.nodes))

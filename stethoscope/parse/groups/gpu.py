@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from sys import intern
 from typing import TYPE_CHECKING
 
 from stethoscope.model.facts import Devices, Facts, GpuProcess
@@ -78,17 +79,18 @@ def _process(part: wire.Part, app: list[Cell]) -> GpuProcess:
     gpu, pid, memory_mib, kind = app
     folder = f"/proc/{pid}"
     whose = owner(part.files.get(f"{folder}/cgroup", ""))
+    # A job has thousands of processes of one name and user.
     return GpuProcess(
         pid=int(pid or 0),
         gpu=int(gpu or 0),
         memory_mib=None if memory_mib is None else float(memory_mib),
-        kind=str(kind or ""),
-        name=line(part, f"{folder}/comm"),
-        user=line(part, f"{folder}/user"),
+        kind=intern(str(kind or "")),
+        name=intern(line(part, f"{folder}/comm")),
+        user=intern(line(part, f"{folder}/user")),
         state=_state(part.files.get(f"{folder}/stat", "")),
-        slurm_job=whose.slurm_job,
-        pod=whose.pod,
-        container=whose.container,
+        slurm_job=intern(whose.slurm_job),
+        pod=intern(whose.pod),
+        container=intern(whose.container),
     )
 
 
