@@ -81,7 +81,8 @@ class GpuThermalThrottle(Kind):
             asked_mhz *= board.busy_mhz / _REFERENCE_MHZ
         lowest = min(asked_mhz, board.busy_mhz)
         clock = board.busy_mhz + (lowest - board.busy_mhz) * progress(age_s, ramp_s / 2, ramp_s)
-        effects.hold(clock, *at)
+        if clock < board.busy_mhz:
+            effects.hold(clock, *at)
         effects.heat_swing_c[at] = 1.0
         hard = temp_c >= board.slowdown_c
         effects.reasons[at] |= _SW_THERMAL | (_HW_SLOWDOWN | _HW_THERMAL if hard else 0)
@@ -167,7 +168,8 @@ class GpuClockLockedLow(_SlowGpus):
         clock = self.scaled("clock_mhz", board.busy_mhz / _REFERENCE_MHZ)
         for at in self.hit(effects):
             effects.lock_mhz[at] = min(effects.lock_mhz[at], clock)
-            effects.hold(min(clock, board.busy_mhz), *at)
+            if clock < board.busy_mhz:
+                effects.hold(clock, *at)
             if self.fault.params["how"] == "app_clocks":
                 effects.app_mhz[at] = min(effects.app_mhz[at], clock)
                 effects.reasons[at] |= _CLOCKS_SET

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _ERRORS_OF_A_ROW = 300
 """After so many corrected errors a row is replaced."""
+_FAILS = "dcgm_diag_fails"
 
 
 class GpuSbeGrowth(Kind):
@@ -80,12 +81,31 @@ class GpuSdc(Kind):
     }
 
     def apply(self, effects: Effects, age_s: float) -> None:
-        """Let the loss of its job jump, and the diagnosis find it."""
+        """Let the loss of its job jump now and then, and the diagnosis find the GPU."""
         job = effects.layout.job_of(self.node)
         if job is not None:
             effects.job(job.id).spikes += self.number("loss_jump")
+        node = effects.layout.nodes[self.node]
         if self.fault.params["diag_fails"]:
-            effects.shown[self.fault.where.text, "dcgm_diag_fails"] = 1.0
+            effects.shown[self.fault.where.text, _FAILS] = 1.0
+            gpus = range(effects.layout.gpu_shape[1])
+            bad = [gpu for gpu in gpus if (f"{node}/gpu/{gpu}", _FAILS) in effects.shown]
+            effects.probes[node, "dcgmi_diag"] = _diagnosis(bad, [gpu for gpu in gpus if gpu not in bad])
+
+
+def _diagnosis(bad: list[int], good: list[int]) -> str:
+    """Return what `dcgmi diag -r 3` prints of a node on which these GPUs compute wrongly."""
+    rows = [
+        ("DCGM Version", "3.3.5"), ("Permissions and OS Blocks", "Pass"),
+        ("Page Retirement/Row Remap", "Pass"), ("PCIe", "Pass - All"), ("GPU Memory", "Pass - All"),
+        ("Diagnostic", f"Fail - GPU: {', '.join(map(str, bad))}"),
+        *((("", f"Pass - GPUs: {', '.join(map(str, good))}"),) if good else ()),
+        *(("Warning", f"GPU {gpu} There was a calculation error: one product, two results.") for gpu in bad),
+    ]  # fmt: skip
+    line = f"+{'-' * 27}+{'-' * 66}+"
+    table = "\n".join(f"| {name:<25} | {said:<64} |" for name, said in rows)
+    head = f"| {'Diagnostic':<25} | {'Result':<64} |"
+    return f"Successfully ran diagnostic for group.\n{line}\n{head}\n{line}\n{table}\n{line}\n"
 
 
 KINDS = (GpuSbeGrowth, GpuRowRemapPending, GpuSdc)

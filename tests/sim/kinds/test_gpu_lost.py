@@ -6,6 +6,7 @@ import pytest
 
 from stethoscope.model.metric import Scope
 from stethoscope.sim import tools
+from stethoscope.sim.logs import SharedLogs, path_of
 from stethoscope.sim.readings import Readings
 from tests.sim.watching import facts
 from tests.sim.worlds import gpu, mean, twin
@@ -103,6 +104,29 @@ def test_a_row_that_waits_for_a_reset_is_a_flag_and_nothing_else() -> None:
     answer = tools.output(world, 1, "nvidia_smi_q", ["2"])
     assert answer is not None
     assert f"{'        Pending':<42}: Yes" in answer[1]
+
+
+# ---------------------------------------------------------------- gpu_sdc
+
+
+def test_wrong_results_show_in_the_loss_alone_and_in_a_long_diagnosis() -> None:
+    world = twin("at: 10s, fault: gpu_sdc, where: gpu-002/gpu/2")
+    logs = SharedLogs(world)
+    for at_s in range(0, 600, 5):
+        logs.take(world.advance_to(at_s))
+    log = bytes(logs.files[path_of("7")]).decode().split("\n")[-60:]
+    losses = [float(line.split("| loss ")[1].split()[0]) for line in log if "| loss " in line]
+    grads = [float(line.split("| grad_norm ")[1].split()[0]) for line in log if "| grad_norm " in line]
+    usual = sorted(losses)[len(losses) // 2]
+    spikes = [loss for loss in losses if loss > usual + 0.3]
+    assert len(spikes) >= 3
+    assert max(spikes) == pytest.approx(usual + 0.6, abs=0.1)
+    assert 5 <= max(grads) / sorted(grads)[len(grads) // 2] <= 100
+    assert world.job_states()[0].step_time_s == pytest.approx(1.0)
+    text = world.printed_at("gpu-002", "dcgmi_diag")
+    assert text is not None
+    assert "Fail - GPU: 2 " in text
+    assert world.printed_at("gpu-001", "dcgmi_diag") is None
 
 
 # ---------------------------------------------------------------- gsp_timeout

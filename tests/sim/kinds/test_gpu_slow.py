@@ -114,6 +114,15 @@ def test_clocks_that_were_set_are_a_flat_line(how: str, bits: int) -> None:
     assert f"    Applications Clocks\n{'        Graphics':<42}: {set_to} MHz" in answer[1]
 
 
+def test_a_clock_that_is_set_above_what_the_power_allows_costs_nothing() -> None:
+    world = twin(
+        "at: 0s, fault: gpu_clock_locked_low, where: gpu-001/gpu/1, params: {clock_mhz: 1293}", gpu="A100-SXM4-80GB"
+    )
+    world.advance_to(60)
+    assert world.job_states()[0].step_time_s == pytest.approx(1.0)
+    assert gpu(Readings(world), "gpu_sm_clock", 0, 1) == pytest.approx(1215, abs=70)
+
+
 def test_a_locked_clock_holds_while_the_job_hangs() -> None:
     world = twin(
         "at: 10s, fault: gpu_clock_locked_low, where: gpu-003/gpu/4",
