@@ -11,7 +11,7 @@ from stethoscope.cli.say import say
 from stethoscope.errors import EXIT_DATA, EXIT_HEALTHY, EXIT_PLANNED, EXIT_URGENT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from stethoscope.session.drill_score import Row
 
@@ -26,15 +26,28 @@ MOST_JOBS = 64
     "--jobs", metavar="N", type=click.IntRange(1, MOST_JOBS), default=1, show_default=True,
     help="Play so many scenarios at once, each in a process.",
 )  # fmt: skip
+@click.option(
+    "--ssh", is_flag=True, help="Play them one by one over real connections to simulated nodes, in real time."
+)
+@click.option(
+    "--speed", metavar="X", type=click.FloatRange(0.1, 20), default=1.0, show_default=True,
+    help="With --ssh: simulated seconds a second; rules of long windows need their time.",
+)  # fmt: skip
 @click.option("--quiet", is_flag=True, help="Say nothing on stderr while playing.")
-def command(paths: tuple[Path, ...], as_json: bool, jobs: int, quiet: bool) -> int:
+def command(paths: tuple[Path, ...], as_json: bool, jobs: int, ssh: bool, speed: float, quiet: bool) -> int:
     """Play scenarios in virtual time, ask the diagnosis, and print what was expected and what it said.
 
     Exit status: 0 when every answer is right and in time, 1 when one is not, 2 when somebody would have been woken for
     nothing (a false alarm), 65 when a scenario cannot be played; the others are played all the same.
     """
+    from stethoscope.errors import UsageError
     from stethoscope.session.drill import drill_all, scenario_files
     from stethoscope.session.drill_score import score
+
+    if ssh and jobs > 1:
+        raise UsageError("--ssh plays one scenario after the other: it cannot be had with --jobs")
+    if speed != 1.0 and not ssh:
+        raise UsageError("--speed belongs to --ssh: virtual time goes as fast as it can")
 
     def tell(text: str) -> None:
         if not quiet:
@@ -42,7 +55,7 @@ def command(paths: tuple[Path, ...], as_json: bool, jobs: int, quiet: bool) -> i
 
     names = scenario_files(paths, tell)
     rows: list[Row] = []
-    for number, row in enumerate(drill_all(names, jobs), 1):
+    for number, row in enumerate(_over_ssh(names, speed, tell) if ssh else drill_all(names, jobs), 1):
         rows.append(row)
         tell(f"{number}/{len(names)} {row.id}: {row.error or f'{_mark(row)} in {row.seconds:.1f} s'}")
     total = score(rows)
@@ -54,6 +67,13 @@ def command(paths: tuple[Path, ...], as_json: bool, jobs: int, quiet: bool) -> i
     else:
         print_rows(rows)
     return exit_status(rows)
+
+
+def _over_ssh(names: Sequence[str], speed: float, tell: Callable[[str], None]) -> Iterator[Row]:
+    from stethoscope.session.drill_ssh import drill_over_ssh
+
+    for name in names:
+        yield drill_over_ssh(name, speed, tell)
 
 
 def exit_status(rows: Sequence[Row]) -> int:

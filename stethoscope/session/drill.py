@@ -11,28 +11,23 @@ from typing import TYPE_CHECKING
 
 from stethoscope.analysis.triage import diagnose
 from stethoscope.errors import StethoscopeError, UsageError
-from stethoscope.model.finding import Severity
-from stethoscope.model.verdict import HEALTHY, UNKNOWN
-from stethoscope.session.drill_score import Got, Row, is_related, is_within, points
+from stethoscope.session.drill_found import Record, detect_s, false_alarms
+from stethoscope.session.drill_score import Got, Row, points
 from stethoscope.session.played import Played, kit
-from stethoscope.sim import board
-from stethoscope.sim.kinds.registry import KINDS
 from stethoscope.sim.scenarios import bundled, open_scenario
 from stethoscope.specs.duration import duration_s
 from stethoscope.specs.load import load
 from stethoscope.specs.playbook import load_playbooks
-from stethoscope.specs.scenario import SCHEMA, Fault, LogLine, ProbeOutput, SetValue
+from stethoscope.specs.scenario import SCHEMA
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from stethoscope.model.finding import Finding
     from stethoscope.model.verdict import Diagnosis
     from stethoscope.specs.playbook import Playbooks
-    from stethoscope.specs.scenario import Event, Expect, Scenario
+    from stethoscope.specs.scenario import Scenario
 
-URGENT = (Severity.P0, Severity.P1)
 ASK_AGAIN_S = 15.0
 """While what is urgent changes, the diagnosis is asked no more often than this."""
 ROUTINE_S = 300.0
@@ -44,14 +39,15 @@ STALE_S = 120.0
 
 
 @lru_cache(maxsize=1)
-def _playbooks() -> Playbooks:
+def playbooks() -> Playbooks:
+    """Return what the diagnosis is asked with; DataError when a file of it is broken."""
     return load_playbooks()
 
 
 def ready() -> None:
     """Read all that a drill needs, once; DataError when a file of it is broken."""
     kit()
-    _playbooks()
+    playbooks()
 
 
 class Drilled:
@@ -60,16 +56,10 @@ class Drilled:
     def __init__(self, scenario: Scenario) -> None:
         """Begin at its start."""
         self.played = Played(scenario)
-        self.first: dict[str, tuple[float, Finding]] = {}
-        """By (id of the finding, place): when it was found there first."""
-        self.named: list[tuple[float, Finding, str]] = []
-        """Second, finding and place, in the order in which they were found: causes that places share are places."""
+        self.record = Record()
         self.diagnosis: Diagnosis | None = None
-        self.told: list[tuple[float, str, tuple[str, ...]]] = []
-        """Second, root cause and places of each verdict that was another one than before."""
         self.asked: dict[tuple[str, str], float] = {}
         """When each measurement was made last."""
-        self._known: set[tuple[str, str]] = set()
         self._urgent: frozenset[str] = frozenset()
         self._version = 0
         self._asked_s = 0.0
@@ -80,16 +70,9 @@ class Drilled:
         return self._diagnosed()
 
     def _look(self) -> None:
-        t_s, snapshot = self.played.t_s, self.played.snapshot
-        active = [finding for finding in snapshot.findings if finding.state == "active"]
-        for finding in active:
-            self.first.setdefault(finding.id, (t_s, finding))
-            for place in (*finding.where, *((finding.cause,) if "/" in finding.cause else ())):
-                if (finding.id, place) not in self._known:
-                    self._known.add((finding.id, place))
-                    self.named.append((t_s, finding, place))
-        urgent = frozenset(finding.id for finding in active if finding.severity in URGENT)
-        version = self.played.watch.version
+        t_s, version = self.played.t_s, self.played.watch.version
+        self.record.look(t_s, self.played.snapshot)
+        urgent = self.record.urgent
         is_other = version != self._version or (urgent and urgent != self._urgent)
         if t_s - self._asked_s >= (ASK_AGAIN_S if is_other else ROUTINE_S):
             self._urgent, self._version, self._asked_s = urgent, version, t_s
@@ -97,7 +80,7 @@ class Drilled:
 
     def _diagnosed(self) -> Diagnosis:
         """Ask, measure what would settle it, and ask again, until nothing more is wanted that was not asked for."""
-        found = diagnose(self.played.scene(), _playbooks())
+        found = diagnose(self.played.scene(), playbooks())
         t_s = self.played.t_s
         for _ in range(ROUNDS):
             wanted = [
@@ -110,10 +93,8 @@ class Drilled:
             self.asked.update(dict.fromkeys(wanted, t_s))
             answers = [self.played.measure(place, probe) for place, probe in wanted]
             if any(answers):
-                found = diagnose(self.played.scene(), _playbooks())
-        verdict = found.verdict
-        if not self.told or self.told[-1][1:] != (verdict.root_cause, verdict.places):
-            self.told.append((t_s, verdict.root_cause, verdict.places))
+                found = diagnose(self.played.scene(), playbooks())
+        self.record.hear(t_s, found)
         self.diagnosis = found
         return found
 
@@ -125,20 +106,18 @@ def drill(name: str) -> Row:
     try:
         scenario = open_scenario(name)
     except (StethoscopeError, OSError) as error:
-        return Row(_id_of(name), name, error=str(error))
+        return Row(id_of(name), name, error=str(error))
     drilled = Drilled(scenario)
     found = drilled.run()
-    return scored(name, scenario, drilled, found, time.perf_counter() - started)
+    return scored(name, scenario, drilled.record, found, drilled.asked, time.perf_counter() - started)
 
 
-def scored(name: str, scenario: Scenario, drilled: Drilled, found: Diagnosis, seconds: float) -> Row:
-    """Return the row of a scenario that was played to its end."""
+def scored(
+    name: str, scenario: Scenario, record: Record, found: Diagnosis, asked: Iterable[tuple[str, str]], seconds: float
+) -> Row:
+    """Return the row of a scenario that was played to its end; `asked` are the places and probes that were measured."""
     expect = scenario.expect
-    detect_s = None
-    alarms: tuple[Finding, ...] = ()
-    if expect is not None:
-        detect_s = _detect_s(scenario, expect.culprits, drilled)
-        alarms = _false(scenario, expect, drilled)
+    alarms = () if expect is None else false_alarms(scenario, expect, record)
     verdict = found.verdict
     got = Got(
         scope=found.scope,
@@ -147,94 +126,16 @@ def scored(name: str, scenario: Scenario, drilled: Drilled, found: Diagnosis, se
         severity=verdict.severity.value,
         culprits=verdict.places,
         confidence=verdict.confidence,
-        detect_s=detect_s,
+        detect_s=None if expect is None else detect_s(scenario, expect, record),
         false_alarms=len(alarms),
         summary=verdict.summary,
         false=tuple(f"{one.severity.value} {one.rule}: {one.summary} [{', '.join(one.where[:3])}]" for one in alarms),
-        asked=tuple(f"{place} {probe}" for place, probe in drilled.asked),
+        asked=tuple(f"{place} {probe}" for place, probe in asked),
     )
     limit_s = None if expect is None or expect.detect_within is None else duration_s(expect.detect_within)
     return Row(
         scenario.id, name, expect, got, "", limit_s, seconds, {} if expect is None else points(expect, got, limit_s)
     )
-
-
-def _detect_s(scenario: Scenario, culprits: Sequence[str], drilled: Drilled) -> float | None:
-    """Return the time from the start of the latest fault at a culprit to the first finding, or the first verdict, that
-    names that place."""
-    if not culprits:
-        return None
-    same = {place: _same(scenario, place) for place in culprits}
-    starts = [
-        (event.at_s, place)
-        for event in _causes(scenario)
-        for place in culprits
-        if any(is_related(_where(event), one) for one in same[place])
-    ]
-    if starts:
-        began, _ = max(starts)
-        names = {one for at_s, place in starts if at_s == began for one in same[place]}
-    else:
-        # The culprit is named by what its fault does elsewhere: a leaf by its ports.
-        began = max((event.at_s for event in _causes(scenario)), default=0.0)
-        names = {one for place in culprits for one in same[place]}
-    named: list[tuple[float, tuple[str, ...]]] = [
-        (t_s, (place,)) for t_s, finding, place in drilled.named if finding.severity.value.startswith("P")
-    ]
-    named += [(t_s, places) for t_s, cause, places in drilled.told if cause not in (HEALTHY, UNKNOWN)]
-    return min(
-        (
-            t_s - began
-            for t_s, places in named
-            if t_s >= began and any(is_related(place, one) for place in places for one in names)
-        ),
-        default=None,
-    )
-
-
-def _causes(scenario: Scenario) -> Iterator[Event]:
-    """Yield what happens behind the start, faults alone where there are any."""
-    events = [event for event in scenario.events if event.at_s > 0 and not isinstance(event, ProbeOutput)]
-    faults = [event for event in events if isinstance(event, Fault)]
-    yield from faults or events
-
-
-def _where(event: Event) -> str:
-    assert isinstance(event, Fault | SetValue | LogLine)
-    return event.where.text
-
-
-def _same(scenario: Scenario, place: str) -> tuple[str, ...]:
-    """Return the names of a place: a rank is also the GPU that it has, a GPU or an adapter also its slot."""
-    head, _, rest = place.partition("/")
-    job = next((job for job in scenario.jobs if head == "job" and rest.startswith(f"{job.id}/rank/")), None)
-    if job is not None:
-        rank, gpus = int(place.rsplit("/", 1)[-1]), scenario.fleet.gpus_per_node
-        node = scenario.fleet.node_names()[job.nodes[rank // gpus]]
-        return (place, f"{node}/gpu/{rank % gpus}")
-    kind, _, name = rest.partition("/")
-    if kind == "gpu" and name.isdecimal():
-        return (place, f"{head}/pcie/{board.gpu_pci(int(name))}.0")
-    if kind == "ib" and name[5:].isdecimal():
-        return (place, f"{head}/pcie/{board.port_pci(int(name[5:]))}")
-    return (place,)
-
-
-def _false(scenario: Scenario, expect: Expect, drilled: Drilled) -> tuple[Finding, ...]:
-    """Return the urgent findings that are false alarms: in a healthy fleet all of them, else those that find a cause
-    which is not there at a place that must not be blamed. A symptom of the true cause is told where it is felt."""
-    causes = {expect.root_cause, *expect.accept.get("root_cause", ())}
-    causes |= {KINDS[event.kind].root_cause for event in scenario.events if isinstance(event, Fault)}
-    found = []
-    for _, finding in drilled.first.values():
-        if finding.severity not in URGENT:
-            continue
-        blames = any(is_within(place, bad) for place in finding.where for bad in expect.not_blamed)
-        is_right = any(is_related(place, one) for place in (*finding.where, finding.cause) for one in expect.culprits)
-        is_told = finding.root_cause is None or finding.root_cause in causes
-        if expect.root_cause == HEALTHY or (blames and not is_right and not is_told):
-            found.append(finding)
-    return tuple(found)
 
 
 # ---- many
@@ -273,7 +174,7 @@ def is_scenario(path: Path) -> bool:
     return isinstance(data, dict) and ("expect" in data or str(data.get("schema", "")).startswith(SCHEMA[:-1]))
 
 
-def _id_of(name: str) -> str:
+def id_of(name: str) -> str:
     """Return what a scenario that cannot be played calls itself, else what its file is called."""
     stem = name.rsplit("/", 1)[-1].rsplit(".", 1)[0]
     try:
@@ -303,4 +204,4 @@ def _drill_safely(name: str) -> Row:
     try:
         return drill(name)
     except Exception as error:  # noqa: BLE001  a defect that one scenario meets must not cost the others
-        return Row(_id_of(name), name, error=f"a defect: {type(error).__name__}: {error}")
+        return Row(id_of(name), name, error=f"a defect: {type(error).__name__}: {error}")

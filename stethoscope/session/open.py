@@ -55,14 +55,14 @@ def open_session(
     return Session(source, catalogue, clock, kept_rules, taps, remember=not single_look, marks=marks, night=night)
 
 
-def open_fleet_file(path: Path, commands: Commands | None = None) -> Session:
-    """Return a session on the fleet of a fleet file, over SSH; everything is run through `commands`. What is found is
-    forgotten with it: such a fleet is simulated and begins anew each time."""
+def open_fleet_file(path: Path, commands: Commands | None = None, taps: Sequence[Tap] = ()) -> Session:
+    """Return a session on the fleet of a fleet file, over SSH; everything is run through `commands`, and `taps` get all
+    that comes. What is found is forgotten with it: such a fleet is simulated and begins anew each time."""
     from stethoscope.session.resolve import Asked, ssh_source
 
     clock = SystemClock()
     asked = Asked(fleet=str(path)) if commands is None else Asked(fleet=str(path), commands=commands)
-    return open_session(ssh_source(asked, clock), clock, kept=False)
+    return open_session(ssh_source(asked, clock), clock, taps=taps, kept=False)
 
 
 def session_maker(*directories: Path, remember: bool = True) -> Callable[[Source, Clock], Session]:

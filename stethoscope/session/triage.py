@@ -145,7 +145,7 @@ async def triage_live(
             if on_progress is not None:
                 on_progress(f"measuring: {', '.join(dict.fromkeys(one.probe for one in wanted))}")
             asked.update((one.place, one.probe) for one in wanted)
-            await _measure(session, witness, wanted)
+            await measure(session, witness, wanted)
             witness.look(session)
             found = diagnose(witness.scene(session, focus), books)
         return found
@@ -154,7 +154,7 @@ async def triage_live(
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def _measure(session: Session, witness: Witness, wanted: Sequence[Wanted]) -> None:
+async def measure(session: Session, witness: Witness, wanted: Sequence[Wanted]) -> None:
     """Run what is wanted, each on its own: what cannot be run here is left out."""
     batches = []
     for one in wanted:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from stethoscope.clock import SystemClock
 from stethoscope.errors import UsageError
 from stethoscope.sim import fleetfile
+from stethoscope.sim.control import PREFIX, Control
 from stethoscope.sim.login import LoginServer
 from stethoscope.sim.server import FleetServer, quiet_logs
 from stethoscope.sim.twin import Twin
@@ -48,22 +49,25 @@ async def serve(
         loop.add_signal_handler(number, end.set)
     server = FleetServer(Twin(scenario), SystemClock(), start_at_s=start_at_s, speed=speed)
     login = LoginServer(server)
-    private = Path(tempfile.mkdtemp(prefix="stethoscope-sim-"))
+    control = Control(server)
+    private = Path(tempfile.mkdtemp(prefix=PREFIX))
     written = fleet_file.resolve() if fleet_file is not None else private / "fleet.yaml"
     try:
         fleetfile.make_room(written)
         await server.start(port)
         await login.start()
+        line = await control.start(private)
         try:
             fleetfile.write(server, written, private, login)
         except OSError as error:
             raise UsageError(f"{written}: {error.strerror}") from error
-        say(f"{_summary(scenario, server)}, fleet file {written}")
+        say(f"{_summary(scenario, server)}, fleet file {written}, control {line}")
         watch = None if parent is None else asyncio.create_task(_watch(parent, end))
         await end.wait()
         if watch is not None:
             watch.cancel()
     finally:
+        await control.close()
         await login.close()
         await server.close()
         shutil.rmtree(private, ignore_errors=True)

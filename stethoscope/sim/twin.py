@@ -129,30 +129,51 @@ class Twin:
             self.runs[id_] = kept.get(id_) or JobRun(job, self.layout, self.noise)
         self._enter(self.t_s)
 
+    def inject(self, fault: Fault) -> None:
+        """Let a fault come that the scenario does not have; it begins now at the earliest."""
+        kind = KINDS[fault.kind](fault)
+        if fault.at_s < self.t_s:
+            raise InternalError(f"the twin cannot go back from {self.t_s} to {fault.at_s} s")
+        self._leave(self.t_s)
+        self._faults.append(kind)
+        self.layout.on_ethernet |= kind.on_ethernet
+        self.layout.management_gbps = kind.management_gbps or self.layout.management_gbps
+        self._schedule_fault(kind)
+        self._enter(self.t_s)
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """Return every fault of the scenario, and those that came in beside it."""
+        return tuple(kind.fault for kind in self._faults)
+
     def _schedule(self) -> None:
         """Note every moment that the scenario itself says, and the lines that come with it."""
         for kind in self._faults:
-            fault = kind.fault
-            end_s = fault.until_s if fault.until_s is not None else np.inf
-            first_s, last_s = kind.ramp()
-            ramp = np.arange(first_s, last_s, 1.0) if last_s > first_s else ()
-            moments = [0.0, *kind.changes(), *ramp, *((last_s,) if last_s > first_s else ())]
-            moments.append(-kind.lead_s())
-            self._note(end_s, *(fault.at_s + float(age) for age in moments if 0 <= fault.at_s + age < end_s))
-            for count in kind.counts(self.layout):
-                if fault.at_s + count.at < end_s:
-                    self._say(fault.at_s + count.at, self._counted(count))
-            for line in kind.written():
-                if isinstance(line.at, str) and not kind.given(line.at):
-                    continue
-                age_s = kind.number(line.at) if isinstance(line.at, str) else line.at
-                if fault.at_s + age_s < end_s:
-                    self._say(fault.at_s + age_s, self._fault_line(kind, line, fault.at_s + age_s))
+            self._schedule_fault(kind)
         for override in self.overrides:
             self._note(*override.moments())
         for event in self.scenario.events:
             if isinstance(event, LogLine):
                 self._say(event.at_s, self._scenario_line(event))
+
+    def _schedule_fault(self, kind: Kind) -> None:
+        fault = kind.fault
+        end_s = fault.until_s if fault.until_s is not None else np.inf
+        first_s, last_s = kind.ramp()
+        ramp = np.arange(first_s, last_s, 1.0) if last_s > first_s else ()
+        moments = [0.0, *kind.changes(), *ramp, *((last_s,) if last_s > first_s else ())]
+        moments.append(-kind.lead_s())
+        # What would have shown before it was asked for did not.
+        self._note(end_s, *(fault.at_s + float(age) for age in moments if self.t_s <= fault.at_s + age < end_s))
+        for count in kind.counts(self.layout):
+            if fault.at_s + count.at < end_s:
+                self._say(fault.at_s + count.at, self._counted(count))
+        for line in kind.written():
+            if isinstance(line.at, str) and not kind.given(line.at):
+                continue
+            age_s = kind.number(line.at) if isinstance(line.at, str) else line.at
+            if fault.at_s + age_s < end_s:
+                self._say(fault.at_s + age_s, self._fault_line(kind, line, fault.at_s + age_s))
 
     def _note(self, *moments: float) -> None:
         for moment in moments:

@@ -7,15 +7,16 @@ its position and not a scenario in which nothing happens.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
 from stethoscope.errors import DataError, StethoscopeError, did_you_mean
 from stethoscope.model.ids import expand
 from stethoscope.specs.duration import duration_s
-from stethoscope.specs.load import Loaded, Spec, convert, load, several
+from stethoscope.specs.load import Loaded, Spec, convert, load, loads, several
 from stethoscope.specs.place import FleetShape, Place, place
+from stethoscope.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -237,6 +238,43 @@ def read_scenario(loaded: Loaded, words: Vocabulary) -> Scenario:
         events=reader.all(background=form.background, events=form.events),
         expect=form.expect,
     )
+
+
+def read_fault(text: str, scenario: Scenario, words: Vocabulary, now_s: float, *, name: str = "fault") -> Fault:
+    """Return the fault that a line of words means: its kind, its place, then `key=value`; raises DataError.
+
+    `at` and `until` are times of the scenario, or with a `+` from `now_s` on, at which it begins where nothing is said;
+    everything else are parameters of the kind: `ib_link_down gpu-007/ib/mlx5_3 at=+30s outcome=hang`.
+    """
+    head, *pairs = text.split() or [""]
+    where = pairs.pop(0) if pairs and "=" not in pairs[0] else None
+    times: dict[str, float] = {}
+    params: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not value:
+            raise DataError(f'"{clean(pair, 80)}" is not key=value', where=name)
+        if key in ("at", "until"):
+            try:
+                times[key] = duration_s(value.removeprefix("+")) + (now_s if value[0] == "+" else 0.0)
+            except ValueError as error:
+                raise DataError(f"{key}: {error}", where=name) from None
+        else:
+            params[key] = loads(value, name).data
+    at_s = times.get("at", now_s)
+    if at_s < now_s:
+        raise DataError(f"at={at_s:g}s is over: it is {now_s:.0f}s now; at=+30s is in half a minute", where=name)
+    event: dict[str, Any] = {"at": at_s, "fault": head, "params": params, "where": where, **times}
+    document = {
+        "schema": SCHEMA, "id": scenario.id, "title": "", "duration": scenario.duration_s, "events": [event],
+        "fleet": msgspec.to_builtins(scenario.fleet),
+    }  # fmt: skip
+    loaded = Loaded(name, "", document)
+    nodes = {node: position for position, node in enumerate(scenario.fleet.node_names())}
+    form = convert(loaded, _Form)
+    (found,) = _Events(loaded, form, nodes, scenario.jobs, words).all(events=form.events)
+    assert isinstance(found, Fault)
+    return found
 
 
 def _job(loaded: Loaded, form: _JobForm, number: int, nodes: Mapping[str, int]) -> Job:

@@ -59,7 +59,7 @@ def drilled() -> Drilled:
 
 def test_what_was_played_is_found_at_its_place(drilled: Drilled) -> None:
     """The finding names the port; the innocent node has none that is urgent."""
-    found = [(finding.rule, place) for _, finding, place in drilled.named if finding.severity.value == "P1"]
+    found = [(finding.rule, place) for _, finding, place in drilled.record.named if finding.severity.value == "P1"]
     assert ("ib_symbol_errors", "gpu-002/ib/mlx5_3") in found
     assert not [place for _, place in found if place.startswith("gpu-001")]
 
@@ -94,7 +94,9 @@ def test_the_diagnosis_reads_nothing_of_the_scenario(drilled: Drilled) -> None:
     told_nothing = replace(scenario(), id="x", title="", source="", expect=None)
     again = Drilled(told_nothing)
     first = again.run()
-    assert [(t, f.id, place) for t, f, place in again.named] == [(t, f.id, place) for t, f, place in drilled.named]
+    assert [(t, f.id, place) for t, f, place in again.record.named] == [
+        (t, f.id, place) for t, f, place in drilled.record.named
+    ]
     assert drilled.diagnosis is not None
     assert first.as_json() == drilled.diagnosis.as_json()
 

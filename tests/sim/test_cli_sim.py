@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from stethoscope.sim.control import ask
+from stethoscope.sim.kinds.registry import KINDS
 from stethoscope.specs.fleet import read_fleet
 
 COMMAND = [sys.executable, "-m", "stethoscope", "sim"]
@@ -92,12 +94,54 @@ def test_what_does_not_make_sense_is_said_in_a_line(
     assert "Traceback" not in result.stderr
 
 
-def test_the_bundled_scenarios_are_listed() -> None:
+def test_the_bundled_scenarios_and_every_kind_are_listed() -> None:
     result = subprocess.run(
         [*COMMAND, "--list"], capture_output=True, text=True, timeout=30, env=os.environ, check=False
     )
     assert result.returncode == 0
-    assert result.stdout.startswith("demo\tAn optic loses light")
+    assert "  demo\tAn optic loses light" in result.stdout
+    for name in KINDS:
+        assert f"\n  {name}: " in result.stdout
+    assert "      where   NODE/ib/HCA\n      params  symbol_errors_per_s=40 1/s" in result.stdout
+
+
+def test_a_fault_is_injected_into_the_fleet_that_runs(tmp_path: Path) -> None:
+    scenario = tmp_path / "quiet.yaml"
+    scenario.write_text(
+        "schema: stethoscope.scenario/1\nid: quiet\ntitle: Nothing happens\nduration: 20m\n"
+        "fleet: {nodes: 2, gpus_per_node: 8, gpu: H100-SXM5-80GB}\n"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    fleet = subprocess.Popen(
+        [*COMMAND, "--scenario", str(scenario)], stderr=subprocess.PIPE, text=True, env=environment
+    )
+    try:
+        assert fleet.stderr is not None
+        assert ", control " in fleet.stderr.readline()
+
+        def inject(text: str) -> tuple[int, str]:
+            done = subprocess.run(
+                [*COMMAND, "--inject", text], capture_output=True, text=True, timeout=20, env=environment, check=False
+            )
+            return done.returncode, done.stdout + done.stderr
+
+        said = inject("ib_optic_degraded gpu-002/ib/mlx5_3 at=+30s until=+90s symbol_errors_per_s=41")
+        assert said == (0, "ib_optic_degraded at gpu-002/ib/mlx5_3 in 30 s, for 60 s\n")
+        code, words = inject("ib_optic_degrade gpu-002/ib/mlx5_3")
+        assert code == 64
+        assert 'unknown fault kind "ib_optic_degrade"; did you mean "ib_optic_degraded"?' in words
+        (control,) = tmp_path.glob("stethoscope-sim-*/control")
+        assert control.stat().st_mode & 0o777 == 0o600
+        assert control.parent.stat().st_mode & 0o777 == 0o700
+        answer = ask(control, {"do": "state"})
+        assert [(fault["kind"], fault["params"]["symbol_errors_per_s"]) for fault in answer["faults"]] == [
+            ("ib_optic_degraded", 41.0)
+        ]
+    finally:
+        fleet.terminate()
+        fleet.wait(10)
+    assert not list(tmp_path.glob("stethoscope-sim-*"))
+    assert inject("ib_link_down gpu-002/ib/mlx5_3")[0] == 69
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ class Mount:
     is_remote: bool = False
 
 
-_LOCAL = (
+LOCAL = (
     Mount("/", "/dev/nvme0n1p2", "ext4", 3_689_104_128, 0.06, 234_291_200, "259:2",
           opened="rw,errors=remount-ro", disks=(0,)),
     Mount("/boot/efi", "/dev/nvme0n1p1", "vfat", 1_098_632, 0.006, 0, "259:1",
@@ -68,7 +68,7 @@ def _all(storage: str, kind: str) -> tuple[Mount, ...]:
             Mount(f"/{name}", f"{_LUSTRE_SERVERS}:/{name}", "lustre", 2_199_023_255_552, 0.41, 3_200_000_000, "0:64",
                   is_remote=True, opened="rw,checksum,flock,user_xattr,lruresize,lazystatfs,encrypt")
         )  # fmt: skip
-    return (*_LOCAL, *remote)
+    return (*LOCAL, *remote)
 
 
 def mounts(view: View) -> tuple[Mount, ...]:
