@@ -71,8 +71,8 @@ class Node:
 
     @property
     def is_down(self) -> bool:
-        """Tell whether the node is gone, not only silent."""
-        return self.link not in ("up", "silent")
+        """Tell whether the node cannot be reached, not only that nothing comes from it."""
+        return self.link not in ("up", "silent", "no python")
 
 
 class FleetServer:
@@ -134,7 +134,8 @@ class FleetServer:
         for task in self._tasks:
             task.cancel()
         for node in self.nodes:
-            loop.remove_reader(node.listener)
+            if node.listener.fileno() >= 0:
+                loop.remove_reader(node.listener)
             node.listener.close()
             for connection in tuple(node.connections):
                 connection.abort()
@@ -204,8 +205,10 @@ class FleetServer:
         was_down, node.link = node.is_down, link
         if node.is_down and not was_down:
             loop.remove_reader(node.listener)
+            if link == "refused":
+                node.listener.close()
             for connection in tuple(node.connections):
-                if link == "panic":
+                if link in ("panic", "refused"):
                     connection.abort()
                 else:
                     _mute(connection)
@@ -214,10 +217,15 @@ class FleetServer:
             # The node of before does not know its old connections, and those that wait came in vain.
             for connection in tuple(node.connections):
                 connection.abort()
+            if node.listener.fileno() < 0:
+                node.listener = _socket(node.address, node.port)[2]
             with contextlib.suppress(OSError):
                 while True:
                     node.listener.accept()[0].close()
             loop.add_reader(node.listener, self._accept, node)
+        elif link == "no python":
+            for connection in tuple(node.connections):
+                connection.abort()
 
 
 class _Door(asyncssh.SSHServer):

@@ -201,6 +201,10 @@ class NodeSession(asyncssh.SSHServerSession[bytes]):
     def _start(self) -> None:
         tick = re.search(rf"\b{self._nonce} ([0-9.]{{1,8}})(?:\s|$)", self._command)
         tick_s = float(tick[1]) if tick and tick[1].count(".") <= 1 and tick[1] != "." else 2.0
+        if self._node.link == "no python":
+            self._write(f"{self._nonce} no-python\n".encode())
+            self._end(127)
+            return
         speaker = self._speaker = Speaker(self._twin, self._node.index, tick_s)
         self._write(wire.sentinel(self._nonce).encode() + b"\n" + speaker.hello())
         self._write(speaker.frame(self._readings(), full=True))

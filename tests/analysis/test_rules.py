@@ -266,7 +266,8 @@ def test_two_errors_in_a_minute_are_not_120_an_hour() -> None:
 def test_high_counters_that_do_not_move_are_nothing() -> None:
     engine = Engine(shipped(), catalogue())
     for seconds in range(0, 400, 5):
-        assert engine.evaluate(counted(4_000_000_000, seconds)) == ()
+        breathing = {("gpu-001", "mem_available"): 1_280_000 + seconds}
+        assert engine.evaluate(counted(4_000_000_000, seconds, set=breathing)) == ()
 
 
 def test_a_delta_over_its_window() -> None:
@@ -496,7 +497,9 @@ def test_a_healthy_or_idle_fleet_has_no_finding() -> None:
     engine = Engine(shipped(), catalogue())
     for seconds in range(0, 600, 5):
         capped = {(f"gpu-001/gpu/{seconds % 8}", "gpu_clocks_event_reasons"): 4}
-        assert engine.evaluate(at(fleet(4, set={**quiet, **capped}), seconds)) == ()
+        # What a node has of memory never stands still.
+        breathing = {(f"gpu-00{n}", "mem_available"): 1_280_000 + seconds * n for n in range(1, 5)}
+        assert engine.evaluate(at(fleet(4, set={**quiet, **capped, **breathing}), seconds)) == ()
 
 
 def test_a_single_look_is_shorter_and_less_sure() -> None:

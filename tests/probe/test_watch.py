@@ -127,7 +127,7 @@ def test_the_manifest_can_be_watched_as_it_is(start: Start, tree: Tree) -> None:
         assert not (isinstance(message, wire.Full | wire.Delta) and "watch" in (message.notes or {}))
         if isinstance(message, wire.Part):
             seen.append(message.name)
-            if message.name == "smart":
+            if message.name == "bmc":
                 break
     groups = [group["name"] for group in watchlist.watch_groups(sudo=False) if group["name"] != "gpu"]
     assert [name for name in dict.fromkeys(seen) if name != "gpu"] == groups

@@ -172,7 +172,7 @@ FAULTS: list[tuple[str, dict[str, Any], set[tuple[str, str, str]]]] = [
         oom_kills=["0 x8", "1 x15"]),
      {("process_killed", "P1", "host_oom")}),
     ("clock_skew", {"every": "60s", "series": {"clock_offset": "4.2 x5"}}, {("clock_off", "P2", "clock_skew")}),
-    ("local_nvme_slow", rare({"rotational": "no"}, disk_await="8 x7", disk_io_util="100 x7"),
+    ("local_nvme_slow", rare({"rotational": "no", "state": "live"}, disk_await="8 x7", disk_io_util="100 x7"),
      {("nvme_slow", "P1", "storage_io")}),
     ("nvme_wearout", {"every": "60s", "series": {
         "nvme_percentage_used": "104 x4", "nvme_available_spare": "4 x4", "nvme_critical_warning": "5 x4",

@@ -228,6 +228,30 @@ async def test_a_panic_breaks_connections_and_the_node_returns_with_a_new_boot()
         assert again.mono < 60 < hello.mono
 
 
+async def test_a_node_whose_sshd_is_gone_refuses_until_it_is_back() -> None:
+    event = "at: 1s, until: 1500ms, fault: node_unreachable_but_job_alive, where: gpu-001, params: {how: sshd}"
+    async with _fleet(event, start_at_s=0.6) as server:
+        async with _client(server, 0) as connection:
+            await _line(await _start(connection))
+            await asyncio.wait_for(connection.wait_closed(), 5)
+        with pytest.raises(ConnectionRefusedError):
+            async with _client(server, 0):
+                pass
+        while server.nodes[0].link != "up":
+            await asyncio.sleep(0.02)
+        async with _client(server, 0) as connection:
+            assert isinstance(await _line(await _start(connection)), wire.Hello)
+
+
+async def test_a_node_without_an_interpreter_takes_us_in_and_says_so() -> None:
+    event = "at: 0s, fault: monitor_heartbeat_lost, where: gpu-001, params: {how: no_python}"
+    async with _fleet(event, start_at_s=1) as server, _client(server, 0) as connection:
+        process = await connection.create_process(COMMAND, encoding=None)
+        process.stdin.write(b"9\npayload..")
+        assert await asyncio.wait_for(process.stdout.readline(), 5) == b"n0nce42 no-python\n"
+        assert (await process.wait()).exit_status == 127
+
+
 async def test_the_fleet_file_leads_a_client_to_every_node(tmp_path: Path) -> None:
     async with _fleet() as server:
         path = tmp_path / "fleet.yaml"

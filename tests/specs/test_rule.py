@@ -304,7 +304,7 @@ def test_the_bundled_rules_load_and_name_known_causes() -> None:
             "memory_pressure": "P2",
             "node_lost": "P0",
             "node_not_visible": "P1",
-            "node_silent": "P1",
+            "node_silent": "P2",
             "node_unreachable": "P1",
         }.items()
     )

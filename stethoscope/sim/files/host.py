@@ -56,10 +56,10 @@ def tasks(view: View) -> str:
     count = round(view.state("dstate_processes", waiting + saving))
     lines = []
     for number in range(count):
-        pid = rank_pid(view.node, number)
+        pid = rank_pid(view.node, number - hung)
         name, waits_in = ("python3", "os_acquire_rwlock_write" if hung else "rpc_wait_bit_killable")
         if hung and number == 0:
-            pid, name, waits_in = pid + 4_000, "nvidia-smi", "os_acquire_rwlock_read"
+            pid, name, waits_in = rank_pid(view.node, 0) + 4_000, "nvidia-smi", "os_acquire_rwlock_read"
         lines.append(f"{pid}\tD\t{rank_pid(view.node, 0) - 40}\talice\t{name}\t{waits_in}\n")
     return "".join(lines)
 
