@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from stethoscope.analysis.alike import Recall, filled, settled
+from stethoscope.analysis.comparable import STATIC
 from stethoscope.analysis.kernel_kinds import newest_by_kind
 from stethoscope.analysis.occupation import Occupation
 from stethoscope.analysis.part_times import PartTimes
@@ -186,6 +187,9 @@ class Moment:
         """Return the number of the group of comparable rows of each row, -1 for none; `of` is any of `comparable.KINDS`
         or several joined by `+`."""
         if self.occupation is None:
+            if all(part in STATIC for part in of.split("+")):
+                # What rows do does not matter, and need not be looked up.
+                return self.layout.groups(scope, of)
             self.occupation = Occupation.of(self)
         return self.occupation.groups(self, scope, of)
 
