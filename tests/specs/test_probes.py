@@ -74,7 +74,7 @@ def test_what_loads_a_gpu_or_needs_root_says_so_in_the_bundled_one() -> None:
     probes = {probe.id: probe for probe in load_manifest().ondemand}
     assert {probe.id for probe in probes.values() if probe.loads_gpu} == {"dcgm_diag_r1"}
     assert {probe.id for probe in probes.values() if probe.root == "needed"} == {
-        "ibqueryerrors", "smartctl", "nvme", "ipmitool_sel", "ipmi_sensor",
+        "ibqueryerrors", "smartctl", "nvme", "ipmitool_sel", "ipmi_sensor", "switch_counters", "switch_qos",
     }  # fmt: skip
     assert {probe.id for probe in probes.values() if probe.tool in ("nvidia-smi", "dcgmi")} == {
         probe.id for probe in probes.values() if probe.asks_driver
