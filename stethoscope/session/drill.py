@@ -147,14 +147,14 @@ def scenario_files(paths: Sequence[Path], skipped: Callable[[str], None] = lambd
     names: list[str] = []
     for path in paths:
         if path.is_dir():
-            found = sorted(one for one in path.iterdir() if one.suffix in (".yaml", ".yml"))
+            found = [one for one in sorted(path.iterdir()) if one.suffix in (".yaml", ".yml")]
+            meant = [one for one in found if is_scenario(one)]
             for one in found:
-                if is_scenario(one):
-                    names.append(str(one))
-                else:
+                if one not in meant:
                     skipped(f"{one}: not a scenario ({SCHEMA}), left out")
-            if not found:
+            if not meant:
                 raise UsageError(f"{path}: no scenario in this directory")
+            names += map(str, meant)
         elif path.exists():
             # A file called as no scenario is called is no name of a bundled one.
             names.append(str(path) if path.suffix in (".yaml", ".yml") or path.name != str(path) else f"./{path}")
@@ -193,11 +193,17 @@ def drill_all(names: Sequence[str], jobs: int = 1) -> Iterator[Row]:
         for name in names:
             yield _drill_safely(name)
         return
-    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
     from multiprocessing import get_context
 
     with ProcessPoolExecutor(min(jobs, len(names)), mp_context=get_context("spawn")) as pool:
-        yield from pool.map(_drill_safely, names)
+        started = [(name, pool.submit(_drill_safely, name)) for name in names]
+        for name, row in started:
+            try:
+                yield row.result()
+            except BrokenExecutor:
+                # A process that was killed takes the others of the pool with it; what is left is played here.
+                yield _drill_safely(name)
 
 
 def _drill_safely(name: str) -> Row:
