@@ -81,16 +81,18 @@ class GpuSdc(Kind):
     }
 
     def apply(self, effects: Effects, age_s: float) -> None:
-        """Let the loss of its job jump now and then, and the diagnosis find the GPU."""
-        job = effects.layout.job_of(self.node)
+        """Let the loss of its job jump now and then, and a long diagnosis of the job's nodes find the GPU."""
+        job, nodes = effects.layout.job_of(self.node), effects.layout.nodes
+        gpus = list(range(effects.layout.gpu_shape[1]))
         if job is not None:
             effects.job(job.id).spikes += self.number("loss_jump")
-        node = effects.layout.nodes[self.node]
+            for node in job.nodes:
+                effects.probes.setdefault((nodes[node], "dcgmi_diag"), _diagnosis([], gpus))
         if self.fault.params["diag_fails"]:
             effects.shown[self.fault.where.text, _FAILS] = 1.0
-            gpus = range(effects.layout.gpu_shape[1])
-            bad = [gpu for gpu in gpus if (f"{node}/gpu/{gpu}", _FAILS) in effects.shown]
-            effects.probes[node, "dcgmi_diag"] = _diagnosis(bad, [gpu for gpu in gpus if gpu not in bad])
+            bad = [gpu for gpu in gpus if (f"{nodes[self.node]}/gpu/{gpu}", _FAILS) in effects.shown]
+            good = [gpu for gpu in gpus if gpu not in bad]
+            effects.probes[nodes[self.node], "dcgmi_diag"] = _diagnosis(bad, good)
 
 
 def _diagnosis(bad: list[int], good: list[int]) -> str:
@@ -98,8 +100,8 @@ def _diagnosis(bad: list[int], good: list[int]) -> str:
     rows = [
         ("DCGM Version", "3.3.5"), ("Permissions and OS Blocks", "Pass"),
         ("Page Retirement/Row Remap", "Pass"), ("PCIe", "Pass - All"), ("GPU Memory", "Pass - All"),
-        ("Diagnostic", f"Fail - GPU: {', '.join(map(str, bad))}"),
-        *((("", f"Pass - GPUs: {', '.join(map(str, good))}"),) if good else ()),
+        *((("Diagnostic", f"Fail - GPU: {', '.join(map(str, bad))}"),) if bad else ()),
+        *(((("" if bad else "Diagnostic"), f"Pass - GPUs: {', '.join(map(str, good))}"),) if good else ()),
         *(("Warning", f"GPU {gpu} There was a calculation error: one product, two results.") for gpu in bad),
     ]  # fmt: skip
     line = f"+{'-' * 27}+{'-' * 66}+"
