@@ -57,7 +57,8 @@ def command(paths: tuple[Path, ...], as_json: bool, jobs: int, ssh: bool, speed:
     rows: list[Row] = []
     for number, row in enumerate(_over_ssh(names, speed, tell) if ssh else drill_all(names, jobs), 1):
         rows.append(row)
-        tell(f"{number}/{len(names)} {row.id}: {row.error or f'{_mark(row)} in {row.seconds:.1f} s'}")
+        said = row.error.partition("\n")[0] or f"{_mark(row)} in {row.seconds:.1f} s"
+        tell(f"{number}/{len(names)} {row.id}: {said}")
     total = score(rows)
     if as_json:
         import msgspec

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from stethoscope.specs.scenario import Scenario
 
 ASK_AGAIN_S = 15.0
-"""While what is urgent changes, the diagnosis is asked no more often than this."""
+"""While what is found changes, the diagnosis is asked no more often than this."""
 ROUTINE_S = 300.0
-"""And this often while nothing is urgent: what is measured on demand alone would not be seen."""
+"""And this often while nothing changes: what is measured on demand alone would not be seen."""
 ROUNDS, AT_ONCE = 4, 32
 """So often it may ask for measurements in a row, and for so many at once."""
 STALE_S = 120.0
@@ -60,7 +60,7 @@ class Drilled:
         self.diagnosis: Diagnosis | None = None
         self.asked: dict[tuple[str, str], float] = {}
         """When each measurement was made last."""
-        self._urgent: frozenset[str] = frozenset()
+        self._loud: frozenset[str] = frozenset()
         self._version = 0
         self._asked_s = 0.0
 
@@ -72,10 +72,10 @@ class Drilled:
     def _look(self) -> None:
         t_s, version = self.played.t_s, self.played.watch.version
         self.record.look(t_s, self.played.snapshot)
-        urgent = self.record.urgent
-        is_other = version != self._version or (urgent and urgent != self._urgent)
+        loud = self.record.loud
+        is_other = version != self._version or (loud and loud != self._loud)
         if t_s - self._asked_s >= (ASK_AGAIN_S if is_other else ROUTINE_S):
-            self._urgent, self._version, self._asked_s = urgent, version, t_s
+            self._loud, self._version, self._asked_s = loud, version, t_s
             self._diagnosed()
 
     def _diagnosed(self) -> Diagnosis:

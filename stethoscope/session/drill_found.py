@@ -37,8 +37,10 @@ class Record:
         """Second, finding and place, in the order in which they were found: causes that places share are places."""
         self.told: list[tuple[float, str, tuple[str, ...]]] = []
         """Second, root cause and places of each verdict that was another one than before."""
-        self.urgent: frozenset[str] = frozenset()
-        """Ids of what is urgent now."""
+        self.loud: frozenset[str] = frozenset()
+        """Ids of what is found now, remarks left out."""
+        self.urgent = 0
+        """How many of them are urgent."""
         self._known: set[tuple[str, str]] = set()
 
     def look(self, t_s: float, snapshot: FleetSnapshot) -> None:
@@ -50,7 +52,8 @@ class Record:
                 if (finding.id, place) not in self._known:
                     self._known.add((finding.id, place))
                     self.named.append((t_s, finding, place))
-        self.urgent = frozenset(finding.id for finding in active if finding.severity in URGENT)
+        self.loud = frozenset(finding.id for finding in active if finding.severity.value.startswith("P"))
+        self.urgent = sum(finding.severity in URGENT for finding in active)
 
     def hear(self, t_s: float, found: Diagnosis) -> None:
         """Take what the diagnosis says by now."""

@@ -76,7 +76,7 @@ class _Watcher:
         return (self._clock.monotonic() - self._began) * self._speed
 
     async def _watch(self, session: Session, running: asyncio.Task[None]) -> Diagnosis:
-        asked_s, told_s, version, urgent = 0.0, 0.0, 0, frozenset[str]()
+        asked_s, told_s, version, loud = 0.0, 0.0, 0, frozenset[str]()
         while self._t_s < self._scenario.duration_s:
             await asyncio.wait({running}, timeout=LOOK_S)
             if running.done():
@@ -85,14 +85,13 @@ class _Watcher:
             self._witness.look(session)
             t_s = self._t_s
             self.record.look(t_s, session.snapshot())
-            is_other = self._witness.watch.version != version or (self.record.urgent and self.record.urgent != urgent)
+            is_other = self._witness.watch.version != version or (self.record.loud and self.record.loud != loud)
             if t_s - asked_s >= (ASK_AGAIN_S if is_other else ROUTINE_S):
-                asked_s, version, urgent = t_s, self._witness.watch.version, self.record.urgent
+                asked_s, version, loud = t_s, self._witness.watch.version, self.record.loud
                 await self._diagnosed(session)
             if self._clock.monotonic() - told_s >= _TELL_S:
                 told_s = self._clock.monotonic()
-                count = len(self.record.urgent)
-                self._tell(f"{t_s:.0f} of {self._scenario.duration_s:.0f} s, {count} urgent now")
+                self._tell(f"{t_s:.0f} of {self._scenario.duration_s:.0f} s, {self.record.urgent} urgent now")
         return await self._diagnosed(session)
 
     async def _diagnosed(self, session: Session) -> Diagnosis:

@@ -126,7 +126,7 @@ def _summary(scenario: Scenario) -> str:
     faults = sum(isinstance(event, Fault) for event in scenario.events)
     parts = [
         count(scenario.fleet.nodes, "node"), count(len(scenario.jobs), "job"), count(faults, "fault"),
-        f"{scenario.duration_s / 60:g} min",
+        f"{scenario.duration_s / 60:g} min" if scenario.duration_s >= 30 else f"{scenario.duration_s:g} s",
     ]  # fmt: skip
     expect = scenario.expect
     wanted = "" if expect is None else f"; expects {' '.join([expect.scope, expect.root_cause, *expect.culprits])}"
