@@ -9,7 +9,7 @@ from stethoscope.analysis.triage_claims import claims_of
 from stethoscope.analysis.triage_compare import compared
 from stethoscope.analysis.triage_flow import walked
 from stethoscope.analysis.triage_places import Places
-from stethoscope.analysis.triage_weigh import explain, fit, hypotheses_of, merged
+from stethoscope.analysis.triage_weigh import explain, fit, hypotheses_of, inherit, is_unfelt, merged
 from stethoscope.analysis.triage_words import actions_of, healthy, unknown, verdict_of, wanted_of
 from stethoscope.model.finding import Severity
 from stethoscope.model.ids import node_of
@@ -26,6 +26,9 @@ BELIEVED, QUIET = 0.38, 0.4
 TOGETHER = 0.75
 """Of one root cause at several places, those are culprits too that are believed nearly as much."""
 _FELT_LOSS = 10.0
+_TOLD, _STRONG = 0.49, 0.82
+"""A hypothesis that does not fit a small trouble is told beside it when it is strong; less than half, so that its
+urgency is that of what no job feels."""
 _LEAST_LOSS = 5.0
 _MOST_CULPRITS = 8
 
@@ -38,13 +41,20 @@ def diagnose(scene: Scene, books: Playbooks) -> Diagnosis:
     hypotheses = merged(hypotheses_of(claims, books, places), cases)
     if scene.focus:
         hypotheses = [one for one in hypotheses if _is_about(one, scene.focus, cases, places)]
-    explain(hypotheses, places)
     fit(hypotheses, cases, places)
+    explain(hypotheses, places)
+    inherit(hypotheses)
     troubled = [case for case in cases if case.trouble != NONE]
     free = [one for one in hypotheses if one.explained_by is None]
-    order = sorted(free, key=lambda one: _rank(one, books, bool(troubled)))
+    order = sorted(free, key=lambda one: _rank(one, books, is_troubled=bool(troubled)))
     least = BELIEVED if troubled else QUIET
     believed = [one for one in order if one.score >= least]
+    if not believed and all(case.trouble == SLOWER and case.lost < _FELT_LOSS for case in troubled):
+        # What no job feels is told all the same, where none is much slower.
+        for one in order:
+            one.fit = max(one.fit, _TOLD) if one.weight >= _STRONG else one.fit
+        order = sorted(free, key=lambda one: _rank(one, books, is_troubled=False))
+        believed = [one for one in order if one.score >= QUIET]
     if not believed:
         return _nothing(scene, books, cases, troubled, order, places)
     first = believed[0]
@@ -54,7 +64,7 @@ def diagnose(scene: Scene, books: Playbooks) -> Diagnosis:
         if one.cause == first.cause and one.score >= TOGETHER * first.score and one.case is first.case
     ]
     verdict = verdict_of([first, *together], severity_of(first, books), books, places, _rivals(first, order))
-    others = [one for one in order if one.cause != first.cause and one.score >= 0.15][:2]
+    others = [one for one in order if one.cause != first.cause and one.score >= 0.15 and _competes(first, one)][:2]
     also = [one for one in believed[1:] if one not in together and not _competes(first, one)]
     alternatives = tuple(
         verdict_of([one], severity_of(one, books), books, places, [], ceiling=verdict.confidence * 0.6)
@@ -92,7 +102,7 @@ def _is_about(one: Hypothesis, focus: str, cases: list[Case], places: Places) ->
     return any(f"job/{job.id}" in own for place in one.places for job in places.jobs_on(place))
 
 
-def _rank(one: Hypothesis, books: Playbooks, is_troubled: bool) -> tuple[float, float, float, str, str]:
+def _rank(one: Hypothesis, books: Playbooks, *, is_troubled: bool) -> tuple[float, float, float, str, str]:
     """Return what hypotheses are sorted by: where a job suffers, what explains it best; else the most urgent."""
     urgency = float(severity_of(one, books).rank)
     since = one.since if one.since is not None else 0.0
@@ -116,7 +126,8 @@ def severity_of(one: Hypothesis, books: Playbooks) -> Severity:
         return Severity(levels.stopped)
     if trouble == SLOWER and case is not None and case.lost >= _FELT_LOSS:
         return Severity(levels.slower)
-    if _is_felt(one):
+    if _is_felt(one) or (case is not None and not case.is_known and not is_unfelt(one)):
+        # Nobody says how the job on it goes.
         return Severity(levels.slower)
     if trouble == SLOWER:
         return Severity(levels.little)
@@ -133,6 +144,8 @@ def scope_of(one: Hypothesis) -> str:
     if one.spec.scope != "felt":
         return one.spec.scope
     felt = one.case is not None and one.case.trouble != NONE and one.fit >= 0.5
+    if one.case is not None and not one.case.is_known:
+        return "unknown"
     return "global" if felt or _is_felt(one) else "local"
 
 

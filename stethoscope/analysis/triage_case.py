@@ -29,10 +29,14 @@ _RANKS = (
     "rank_blind",
     "unreachable_alive",
     "ports_idle",
+    "leaf_waits",
+    "leaf_foreign",
+    "held_back",
 )
-_FLAGS = ("late_nobody", "all_starve", "stand_alike", "traffic_elsewhere")
+_FLAGS = ("late_nobody", "all_starve", "stand_alike", "traffic_elsewhere", "loss_spikes")
 _SURE = 0.9
-_LONG_STEP = 15.0
+_FIRST_S = 120.0
+"""A rank whose end stops its job is gone at most so long after that."""
 
 
 @dataclass(slots=True)
@@ -58,6 +62,11 @@ class Case:
     def trouble(self) -> str:
         """Return what the job does: none, slower, stopped or ended."""
         return str(self.values.get("trouble", NONE))
+
+    @property
+    def is_known(self) -> bool:
+        """Tell whether anything says how the job goes."""
+        return "phase" in self.values or self.trouble != NONE
 
     @property
     def lost(self) -> float:
@@ -135,6 +144,10 @@ def _trouble(case: Case, own: Mapping[str, Seen], heard: Heard | None) -> None:
         since = stopped.at if stopped is not None else min(case.began.get("rank_gone", ended.at), ended.at)
     stood_s = 0.0 if stopped is None or ended is None else max(0.0, ended.at - stopped.at)
     case.values["stood"] = stood_s
+    if stopped is not None and case.began.get("rank_gone", 0.0) > stopped.at + _FIRST_S:
+        # The watchdog ended what stood: who goes first then tells nothing.
+        case.values.pop("rank_gone", None)
+        case.evidence.pop("rank_gone", None)
     case.values["trouble"] = trouble
     case.since = since
     if fact is not None:
@@ -157,6 +170,8 @@ _WORDS = {
     "ports_idle": "sends nothing while its sisters work",
     "leaf_waits": "its ports wait to send, times as long as those of other leaves",
     "leaf_foreign": "somebody else sends through it, times as much as the job",
+    "loss_spikes": "jumps of the loss that came back",
+    "held_back": "MHz, while the others run faster",
     "late_nobody": "no rank is late: all draw as much power as the others, in % of before",
     "all_starve": "all ranks are less busy than before",
     "stand_alike": "the job stands, no rank is the odd one out",

@@ -30,6 +30,7 @@ _VAGUE = {"straggler_or_slow_rank", UNKNOWN, HEALTHY}
 """What a log says when it only sees that something is slow."""
 _MOST_FACTS = 3
 _SAME_MOMENT_S = 120.0
+_STOOD_S = 15.0
 _MOST_MATCHES = 64
 _RECENT_S = 43_200.0
 """What a tool tells of an older time has nothing to do with now."""
@@ -82,7 +83,10 @@ def _key(claim: Claim) -> tuple[float, str, tuple[str, ...], str, str]:
 def _of_finding(entry: Entry, books: Playbooks, places: Places) -> Iterator[Claim]:
     finding = entry.finding
     severity = entry.worst if entry.worst.rank < finding.severity.rank else finding.severity
-    if severity not in _BY_SEVERITY or entry.ended == "folded" or finding.rule in books.symptoms:
+    if severity not in _BY_SEVERITY or finding.rule in books.symptoms:
+        return
+    if entry.ended == "folded" and (entry.cleared_at or 0.0) - entry.spans[0][0] < _STOOD_S:
+        # What came together with the finding that tells of it is no evidence of its own.
         return
     default = [(finding.root_cause, _BY_SEVERITY[severity], 1)] if finding.root_cause else []
     nodes = len({node_of(place) for place in finding.where})

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stethoscope.analysis.job_list import known_nodes
+from stethoscope.analysis.triage_beside import idle_ports, spikes, unreachable
 from stethoscope.analysis.triage_leaves import waiting_leaves
-from stethoscope.model.frame import LinkState
 from stethoscope.model.ids import gpu_place, job_place
 from stethoscope.model.metric import Scope
 from stethoscope.model.verdict import Seen
@@ -46,6 +46,8 @@ _IDLE, _BUSY, _LESS = 12.0, 85.0, 8.0
 """Percent of utilisation: does nothing, is busy, and less busy than the others."""
 _MORE = 0.05
 """Share of its usual power by which a rank that the others wait for stands out."""
+_HELD = 0.82
+"""Share of the others' clock below which a GPU is held back: those that wait run at their highest."""
 _STARVED = 0.75
 """Share of its usual power below which a job that is less busy than before does less work."""
 _GONE = 0.15
@@ -53,8 +55,6 @@ _OVER = frozenset(
     ("completed", "failed", "cancelled", "timeout", "preempted", "node_fail", "out_of_memory", "boot_fail", "deadline")
 )
 """States of jobs that have ended."""
-_STEPS_S = 20.0
-_AWAY = (LinkState.UNREACHABLE, LinkState.CLOSED, LinkState.REFUSED)
 _SPREAD = 6.0
 """Robust deviations at which one stands out."""
 _MOST_LATE = 0.5
@@ -68,6 +68,7 @@ class _Sample:
     util: Floats
     power: Floats
     memory: Floats
+    clock: Floats
 
 
 @dataclass(slots=True)
@@ -174,6 +175,8 @@ class Watch:
         stood_s = _stood_s(watched, now, stands=stands)
         is_stopped = late_step or stood_s > max(_PATIENCE_S, _PAUSES * watched.longest_pause_s)
         place = job_place(job.id)
+        if standing is not None and (jumps := spikes(standing)):
+            yield "loss_spikes", place, jumps, "none", now
         gone = self._gone(watched, sample)
         blind = np.isnan(sample.util)
         if is_stopped or gone.any():
@@ -182,12 +185,12 @@ class Watch:
             watched.is_troubled = True
             since = standing.since.get("job_throughput_change", now) if standing is not None else now
             yield "job_slow", place, round(lost, 1), "its own past", since
-            if moved is not None and watched.base_bytes > _LEAST_BYTES and moved < 0.1 * watched.base_bytes:
+            if not stands and moved is not None and 0 <= moved < 0.1 * watched.base_bytes > 0.1 * _LEAST_BYTES:
                 yield "traffic_elsewhere", place, round(100 * moved / watched.base_bytes, 1), "100 %", now
         if not stands:
-            for port in _idle_ports(snapshot, nodes):
+            for port in idle_ports(snapshot, nodes):
                 yield "ports_idle", port, 0, "as much as their sisters", now
-            yield from _unreachable(snapshot, nodes, job.id, now)
+            yield from unreachable(snapshot, nodes, job.id, now)
         if not watched.is_troubled and not stands:
             _learn(watched, sample, moved)
         if gone.any() and watched.first_gone is None:
@@ -259,7 +262,14 @@ def _sample(snapshot: FleetSnapshot, nodes: Iterable[Node]) -> _Sample:
         values = np.asarray(table.values[number, rows], dtype=np.float64)
         return np.where(np.asarray(table.reasons[number, rows]) == 0, values, np.nan)
 
-    return _Sample(snapshot.wall, snapshot.mono, column("gpu_util"), column("gpu_power_draw"), column("gpu_fb_used"))
+    return _Sample(
+        snapshot.wall,
+        snapshot.mono,
+        column("gpu_util"),
+        column("gpu_power_draw"),
+        column("gpu_fb_used"),
+        column("gpu_sm_clock"),
+    )
 
 
 def _moved(snapshot: FleetSnapshot, nodes: Iterable[Node]) -> float | None:
@@ -274,47 +284,6 @@ def _moved(snapshot: FleetSnapshot, nodes: Iterable[Node]) -> float | None:
     values = np.asarray(table.values[number, rows], dtype=np.float64)
     known = np.asarray(table.reasons[number, rows]) == 0
     return float(values[known].sum()) if known.any() else None
-
-
-def _idle_ports(snapshot: FleetSnapshot, nodes: Iterable[Node]) -> list[str]:
-    """Return the ports of a job that are up and send nothing while most others do."""
-    table = snapshot.tables.get(Scope.PORT)
-    if table is None or "ib_port_xmit_data" not in table.index:
-        return []
-    spots = [
-        (node, position, row)
-        for node in nodes
-        if not node.is_stale(snapshot.mono)
-        for position, row in enumerate(snapshot.rows(node, Scope.PORT))
-    ]
-    if len(spots) < 4:
-        return []
-    rows = [row for _, _, row in spots]
-    number = table.index["ib_port_xmit_data"]
-    known = np.asarray(table.reasons[number, rows]) == 0
-    values = np.where(known, np.asarray(table.values[number, rows], dtype=np.float64), np.nan)
-    if not known.any():
-        return []
-    middle = float(np.nanmedian(values))
-    with np.errstate(invalid="ignore"):
-        idle = values < _FLAT * middle
-    if middle < _LEAST_BYTES / len(rows) or not idle.any() or idle.mean() > _MOST_LATE:
-        return []
-    return [snapshot.place(spots[at][0], Scope.PORT, spots[at][1]) for at in np.flatnonzero(idle).tolist()]
-
-
-def _unreachable(
-    snapshot: FleetSnapshot, nodes: Iterable[Node], job: str, now: float
-) -> Iterator[tuple[str, str, float | str | None, str, float]]:
-    """Yield the nodes that cannot be reached for longer than a step takes, while the job steps on."""
-    standing = snapshot.standings.get(job)
-    age_s = None if standing is None else standing.values.get("job_step_age")
-    if age_s is None or age_s > _STEPS_S:
-        return
-    for node in nodes:
-        if node.link.state in _AWAY and now - node.link.since > _STEPS_S + age_s:
-            last = node.frame_wall if node.frame_wall is not None else node.link.since
-            yield "unreachable_alive", node.name, None, "an answer", min(last, node.link.since)
 
 
 def _lost(job: str, snapshot: FleetSnapshot) -> float | None:
@@ -398,6 +367,13 @@ def _who_is_late(
         ratio = power / watched.base_power
     assert watched.base_util is not None
     middle_util, middle_ratio = float(np.nanmedian(util)), float(np.nanmedian(ratio))
+    with np.errstate(invalid="ignore"):
+        clock = np.nanmean([one.clock for one in recent], axis=0)
+        held = clock < _HELD * np.nanmedian(clock)
+    if held.any() and held.mean() <= _MOST_LATE:
+        for number in np.flatnonzero(held).tolist():
+            expected = f"{float(np.nanmedian(clock)):.0f} MHz"
+            yield "held_back", places[number], round(float(clock[number])), expected, now
     low = util < middle_util - max(_LESS, _SPREAD * _deviation(util))
     high = (ratio > middle_ratio + max(_MORE * min(1.0, lost / 10.0), _SPREAD * _deviation(ratio))) & ~low
     if low.any() and low.mean() <= _MOST_LATE:

@@ -23,6 +23,11 @@ _BEFORE_S, _AFTER_S = 900.0, 120.0
 _LEAST_SHARE = 0.5
 """What explains another one weighs at least this share of it."""
 _BONUS = 0.04
+_FITS = 0.6
+"""What explains others elsewhere in a job has to fit what the job does at least so well."""
+_SOME = 0.42
+"""... and weighs at least so much."""
+_NOT_SO = 0.3
 
 
 @dataclass(slots=True)
@@ -39,6 +44,8 @@ class Hypothesis:
     case: Case | None = None
     """The job that feels it."""
     explained_by: Hypothesis | None = None
+    explained_at: str = ""
+    """How near: part, node, rack, job, all."""
     explains: list[Hypothesis] = field(default_factory=list)
     against: list[str] = field(default_factory=list)
 
@@ -156,22 +163,23 @@ def fit(hypotheses: list[Hypothesis], cases: list[Case], places: Places) -> None
         elif not own:
             one.fit = 0.35
         else:
-            one.fit = max(_fit(one, case) for case in own)
-            one.case = max(own, key=lambda case: _fit(one, case))
+            fits = [1.0 if _shows(one, case, places) else _fit(one, case) for case in own]
+            one.fit = max(fits)
+            one.case = own[fits.index(one.fit)]
 
 
 def _fit(one: Hypothesis, case: Case) -> float:
+    pictured = any(claim.source == "picture" and f"job/{claim.job}" == case.place for claim in one.claims)
     does = set(one.spec.job) if one.spec is not None else {"stops", "slows"}
     fit = 1.0
-    if case.trouble in (STOPPED, ENDED) and "stops" not in does:
-        fit = 0.45
-    if case.trouble == SLOWER and not does & {"slows", "starves"}:
-        fit = 0.3
-    if all(claim.unfelt for claim in one.claims if claim.source == "finding") and any(
-        claim.source == "finding" for claim in one.claims
-    ):
-        fit = min(fit, 0.3)
-    if case.since is not None and one.since is not None:
+    if not pictured:
+        if case.trouble in (STOPPED, ENDED) and "stops" not in does:
+            fit = _NOT_SO
+        if case.trouble == SLOWER and not does & {"slows", "starves"}:
+            fit = _NOT_SO
+        if is_unfelt(one):
+            fit = min(fit, _NOT_SO)
+    if not pictured and case.since is not None and one.since is not None:
         seen_within = one.spec.seen_within if one.spec is not None else LATE_S
         if one.since > case.since + max(_AFTER_S, seen_within) and not any(
             claim.source in ("log", "measured") for claim in one.claims
@@ -180,6 +188,41 @@ def _fit(one: Hypothesis, case: Case) -> float:
         elif one.since < case.since - _BEFORE_S:
             fit *= 0.7
     return fit
+
+
+def _shows(one: Hypothesis, case: Case, places: Places) -> bool:
+    """Tell whether ranks on its node or in its rack show that the job feels it."""
+    for fact in one.spec.felt_with if one.spec is not None else ():
+        shown = case.values.get(fact)
+        for place in shown if isinstance(shown, tuple) else ():
+            if node_of(place) == one.unit or (
+                one.unit.startswith("rack/") and one.unit == f"rack/{places.rack(place)}"
+            ):
+                return True
+    return False
+
+
+def is_unfelt(one: Hypothesis) -> bool:
+    """Tell whether all findings that speak for it are of a kind that no job feels."""
+    found = [claim for claim in one.claims if claim.source == "finding"]
+    return bool(found) and all(claim.unfelt for claim in found) and one.strongest.source == "finding"
+
+
+def inherit(hypotheses: list[Hypothesis]) -> None:
+    """Let what explains something at its own place fit as well as that."""
+    for one in sorted(hypotheses, key=lambda each: (_depth(each), each.cause, each.unit), reverse=True):
+        cause = one.explained_by
+        if cause is not None and one.explained_at in ("part", "node", "rack"):
+            cause.fit = max(cause.fit, one.fit)
+            if cause.case is None or one.fit == cause.fit:
+                cause.case = one.case or cause.case
+
+
+def _depth(one: Hypothesis) -> int:
+    depth, step = 0, one.explained_by
+    while step is not None:
+        depth, step = depth + 1, step.explained_by
+    return depth
 
 
 def explain(hypotheses: list[Hypothesis], places: Places) -> None:
@@ -199,20 +242,23 @@ def explain(hypotheses: list[Hypothesis], places: Places) -> None:
         if other.explained_by is None or other.explained_by.weight < cause.weight:
             if other.explained_by is not None:
                 other.explained_by.explains.remove(other)
-            other.explained_by = cause
+            other.explained_by, other.explained_at = cause, _follows(cause, other, places)
             cause.explains.append(other)
     for one in hypotheses:
         if one.explains and one.explained_by is None:
             one.weight = min(MOST, one.weight + _BONUS)
 
 
-def _follows(cause: Hypothesis, other: Hypothesis, places: Places) -> bool:
+def _follows(cause: Hypothesis, other: Hypothesis, places: Places) -> str:
+    """Return how near `other` follows from `cause`, empty where it does not."""
     if cause.spec is None or cause.weight < _LEAST_SHARE * other.weight or cause.weight < 0.3:
-        return False
+        return ""
     for follows in cause.spec.explains:
+        if follows.at in ("job", "all") and (cause.fit < _FITS or cause.weight < _SOME):
+            continue
         if other.cause in follows.causes and _reaches(cause, other, follows.at, places) and _in_time(cause, other):
-            return True
-    return False
+            return follows.at
+    return ""
 
 
 def _in_time(cause: Hypothesis, other: Hypothesis) -> bool:

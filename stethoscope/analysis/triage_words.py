@@ -101,7 +101,7 @@ def _summary(chosen: Sequence[Hypothesis], culprits: Sequence[str], books: Playb
 def _felt(one: Hypothesis) -> str:
     case = one.case
     if case is None or one.fit < 0.5 or case.trouble == NONE:
-        return "; no job feels it" if case is not None and case.trouble == NONE else ""
+        return "; no job feels it" if case is not None and case.trouble == NONE and case.is_known else ""
     if case.trouble == SLOWER:
         return f"; {case.place} is {case.lost:.0f} % slower"
     return f"; {case.place} {'ended' if case.trouble == ENDED else 'stands'}"

@@ -46,6 +46,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "journal": ("stethoscope.cli.journal", "Show what was run on which node."),
     "doctor": ("stethoscope.cli.doctor", "Look at this terminal, its keys and paths, and say what is in the way."),
     "completion": ("stethoscope.cli.completion", "Print what a shell needs to complete verbs and flags."),
+    "playbook": ("stethoscope.cli.playbook", "List and draw the triage playbooks, run their cases."),
     "rules": ("stethoscope.cli.rules", "List rules, explain one, run their own tests."),
     "lint": ("stethoscope.cli.lint", "Check the data files: metrics, rules, signatures, codes."),
 }

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stethoscope.errors import DataError
+from stethoscope.analysis.triage_selftest import count_cases, wrong_cases
+from stethoscope.errors import DataError, did_you_mean
 from stethoscope.paths import bundled
 from stethoscope.session.lint_signatures import check_signatures, check_times, samples_of
 from stethoscope.session.lint_tree import look
@@ -15,6 +16,7 @@ from stethoscope.specs.codes import load_codes
 from stethoscope.specs.compiled import playbook_files
 from stethoscope.specs.load import SeveralDataError, load
 from stethoscope.specs.metric import load_catalogue
+from stethoscope.specs.playbook import load_playbooks
 from stethoscope.specs.probes import load_manifest
 from stethoscope.specs.root_cause import load_root_causes
 from stethoscope.specs.rule_book import load_book
@@ -67,11 +69,13 @@ def lint(*directories: Path) -> LintResult:
     untested = _lint_rules(counts, errors, roots, every=not trees or bool(parts.intersection(_CHANGES_ALL)))
     if not trees or "signatures" in parts:
         _lint_signatures(counts, errors, roots, trees)
-    for path in playbook_files("triage/*.yaml", *roots) + playbook_files("baselines/*.yaml", *roots):
+    for path in playbook_files("baselines/*.yaml", *roots):
         try:
             load(path)
         except DataError as error:
             errors += _each(error)
+    if not trees or "triage" in parts:
+        _lint_triage(counts, errors, roots)
     if not trees or parts.intersection(("xid.yaml", "sxid.yaml")):
         _lint_codes(counts, errors, roots)
     if not trees:
@@ -83,6 +87,26 @@ def lint(*directories: Path) -> LintResult:
         counts["scenarios"] = _lint_scenarios(errors)
     once = {(error.where, error.message): error for error in errors if not _is_told(error, trees)}
     return LintResult(counts, tuple(sorted(once.values(), key=_position)), untested)
+
+
+def _lint_triage(counts: dict[str, int], errors: list[DataError], roots: list[Path]) -> None:
+    """Check the triage playbooks, that the rules which they name exist, and run their cases."""
+    try:
+        books = load_playbooks(*roots)
+    except DataError as error:
+        errors += _each(error)
+        return
+    counts["triage cases"] = count_cases(books)
+    errors += [DataError(f"triage: {wrong}") for wrong in wrong_cases(books)]
+    try:
+        catalogue, causes = load_catalogue(*roots), load_root_causes(*roots)
+        book = load_book(catalogue, causes, *roots)
+    except DataError:
+        # What is wrong there is told there.
+        return
+    known = {rule.id for rule in (*book.rules, *(rule for rule, _ in book.others))}
+    for rule in sorted({*books.shows, *books.symptoms} - known):
+        errors.append(DataError(f'triage: no rule is called "{rule}"{did_you_mean(rule, known)}'))
 
 
 def _lint_rules(counts: dict[str, int], errors: list[DataError], roots: list[Path], *, every: bool) -> tuple[str, ...]:

@@ -18,8 +18,10 @@ FACTS: dict[str, str] = {
     "lost": "percent of throughput that the job has lost against its own past",
     "phase": "what the job's log says that it does beside its steps: checkpoint, evaluation, initial",
     "loss_odd": "the loss is NaN or diverges",
+    "loss_spikes": "the loss jumps for single steps again and again",
     "late_host": "ranks that the others wait for and that are less busy: no kernel of theirs runs",
     "late_busy": "ranks that the others wait for and that are busy",
+    "held_back": "GPUs whose clock is far below that of the others",
     "late_nobody": "the job is slower and no rank is late",
     "all_starve": "all ranks are less busy than before and draw less power",
     "rank_idle": "ranks that do nothing while the others stand in a collective",
@@ -126,6 +128,8 @@ class CauseSpec(Spec, frozen=True):
     whole: int = 0
     """When so many parts of a node have it, the node is the culprit; 0 for never."""
     shown_by: list[ShownSpec] = msgspec.field(default_factory=list)
+    felt_with: list[str] = msgspec.field(default_factory=list)
+    """Facts whose places on its node or in its rack show that the job feels it."""
     felt_by: list[str] = msgspec.field(default_factory=list)
     """Rules that every job on it feels, also when its pace on average does not show it."""
     unfelt: list[str] = msgspec.field(default_factory=list)

@@ -1,0 +1,81 @@
+"""What one look at a job shows beside its ranks: ports that carry nothing, nodes that cannot be reached while it steps,
+a loss that jumps."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stethoscope.model.frame import LinkState
+from stethoscope.model.metric import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from stethoscope.model.fleet import FleetSnapshot, Node
+    from stethoscope.model.job import Standing
+
+_FLAT, _MOST_IDLE = 0.03, 0.5
+"""Share of what its sisters send below which a port is idle; more idle ones than so many are none."""
+_LEAST_BYTES = 1e6
+"""Ports whose sisters send less are not compared."""
+_SPREAD = 6.0
+_MANY_SPIKES, _LEAST_STEPS, _JUMP, _MOST_HIGH = 4, 40, 0.06, 0.4
+"""So many jumps of the loss, in a curve of so many steps at least, each so high as a share, are odd."""
+_STEPS_S = 20.0
+_AWAY = (LinkState.UNREACHABLE, LinkState.CLOSED, LinkState.REFUSED)
+
+
+def idle_ports(snapshot: FleetSnapshot, nodes: Iterable[Node]) -> list[str]:
+    """Return the ports of a job that are up and send nothing while most others do."""
+    table = snapshot.tables.get(Scope.PORT)
+    if table is None or "ib_port_xmit_data" not in table.index:
+        return []
+    spots = [
+        (node, position, row)
+        for node in nodes
+        if not node.is_stale(snapshot.mono)
+        for position, row in enumerate(snapshot.rows(node, Scope.PORT))
+    ]
+    if len(spots) < 4:
+        return []
+    rows = [row for _, _, row in spots]
+    number = table.index["ib_port_xmit_data"]
+    known = np.asarray(table.reasons[number, rows]) == 0
+    values = np.where(known, np.asarray(table.values[number, rows], dtype=np.float64), np.nan)
+    if not known.any():
+        return []
+    middle = float(np.nanmedian(values))
+    with np.errstate(invalid="ignore"):
+        idle = values < _FLAT * middle
+    if middle < _LEAST_BYTES or not idle.any() or idle.mean() > _MOST_IDLE:
+        return []
+    return [snapshot.place(spots[at][0], Scope.PORT, spots[at][1]) for at in np.flatnonzero(idle).tolist()]
+
+
+def unreachable(
+    snapshot: FleetSnapshot, nodes: Iterable[Node], job: str, now: float
+) -> Iterator[tuple[str, str, float | str | None, str, float]]:
+    """Yield the nodes that cannot be reached for longer than a step takes, while the job steps on."""
+    standing = snapshot.standings.get(job)
+    age_s = None if standing is None else standing.values.get("job_step_age")
+    if age_s is None or age_s > _STEPS_S:
+        return
+    for node in nodes:
+        if node.link.state in _AWAY and now - node.link.since > _STEPS_S + age_s:
+            last = node.frame_wall if node.frame_wall is not None else node.link.since
+            yield "unreachable_alive", node.name, None, "an answer", min(last, node.link.since)
+
+
+def spikes(standing: Standing) -> int:
+    """Return how often the loss of a job jumped for a step or two and came back, 0 where that is not odd."""
+    values = [value for value in standing.loss.values if value is not None and np.isfinite(value)]
+    if len(values) < _LEAST_STEPS:
+        return 0
+    middle = float(np.median(values))
+    spread = 1.4826 * float(np.median(np.abs(np.asarray(values) - middle)))
+    high = [value > middle + max(_SPREAD * spread, _JUMP * abs(middle)) for value in values]
+    jumps = sum(now and not before for before, now in pairwise(high))
+    return jumps if jumps >= _MANY_SPIKES and sum(high) <= _MOST_HIGH * len(high) else 0

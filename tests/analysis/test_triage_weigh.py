@@ -1,0 +1,149 @@
+"""Hypotheses: claims put together, and causes told from what follows from them."""
+
+from __future__ import annotations
+
+import pytest
+
+from stethoscope.analysis.triage_case import NONE, Case, holds
+from stethoscope.analysis.triage_claims import Claim
+from stethoscope.analysis.triage_compare import compared
+from stethoscope.analysis.triage_places import Places
+from stethoscope.analysis.triage_weigh import explain, hypotheses_of
+from stethoscope.model.finding import Fact
+from stethoscope.model.fleet import FleetSnapshot
+from stethoscope.model.scheduler import Job
+from stethoscope.model.verdict import Measured, Scene
+from stethoscope.specs.playbook import load_playbooks
+from stethoscope.specs.playbook_forms import WhenSpec
+
+BOOKS = load_playbooks()
+JOB = Job("7", nodes=("gpu-001", "gpu-002", "gpu-003"))
+SCENE = Scene(0.0, FleetSnapshot("test", 0.0, 0.0, (), {}, {}), jobs=(JOB,))
+
+
+class Known(Places):
+    """Places of a fleet of which only names are known."""
+
+    def unit(self, place: str) -> str:
+        """Return the node of a place, or itself."""
+        first = place.partition("/")[0]
+        return place if first in ("job", "leaf", "rack", "storage") else first
+
+    def jobs_on(self, place: str) -> tuple[Job, ...]:
+        """Return the one job."""
+        return (JOB,)
+
+
+PLACES = Known(SCENE)
+
+
+def claim(cause: str, *places: str, weight: float = 0.9, since: float = 100.0, source: str = "finding") -> Claim:
+    """Return a claim of one rule."""
+    fact = Fact(cause, 1, "", places[0], "", "rule")
+    return Claim(cause, places, weight, source, since, None, (fact,), rule=f"{cause} rule")
+
+
+@pytest.mark.parametrize(
+    ("cause", "later", "expected"),
+    [
+        # A brake that follows a supply that failed.
+        (claim("psu_fault", "gpu-001", since=100.0), claim("gpu_power", "gpu-001/gpu/3", since=110.0), "psu_fault"),
+        # A GPU that throttles behind a fan that stands.
+        (claim("cooling_fault", "gpu-002"), claim("gpu_thermal", "gpu-002/gpu/1", since=400.0), "cooling_fault"),
+        # What neighbours say of a port that went down.
+        (claim("ib_link_down", "gpu-001/ib/mlx5_2"), claim("ib_link_fault", "gpu-003", weight=0.65), "ib_link_down"),
+        # Waiting senders of a slow adapter.
+        (claim("nic_pcie_fault", "gpu-001/ib/mlx5_6"), claim("switch_congestion", "leaf/a-6"), "nic_pcie_fault"),
+        # A node that reboots after its disk failed.
+        (claim("disk_wear", "gpu-003/disk/nvme1n1"), claim("node_down", "gpu-003", since=500.0), "disk_wear"),
+        # A rank that ended because the kernel killed it.
+        (claim("host_oom", "gpu-002"), claim("peer_process_died", "job/7/rank/9", weight=0.5), "host_oom"),
+        # A GPU that is lost takes its links along.
+        (claim("gpu_fallen_off_bus", "gpu-001/gpu/2"), claim("nvlink_fault", "gpu-001/gpu/2"), "gpu_fallen_off_bus"),
+    ],
+)
+def test_a_cause_explains_what_follows(cause: Claim, later: Claim, expected: str) -> None:
+    hypotheses = hypotheses_of([cause, later], BOOKS, PLACES)
+    explain(hypotheses, PLACES)
+    free = [one.cause for one in hypotheses if one.explained_by is None]
+    assert free == [expected]
+
+
+def test_what_came_long_before_is_no_consequence() -> None:
+    brake, supply = claim("gpu_power", "gpu-001/gpu/3", since=0.0), claim("psu_fault", "gpu-001", since=3600.0)
+    hypotheses = hypotheses_of([brake, supply], BOOKS, PLACES)
+    explain(hypotheses, PLACES)
+    assert all(one.explained_by is None for one in hypotheses)
+
+
+def test_another_node_explains_nothing_of_a_node() -> None:
+    hypotheses = hypotheses_of([claim("psu_fault", "gpu-001"), claim("gpu_power", "gpu-002/gpu/3")], BOOKS, PLACES)
+    explain(hypotheses, PLACES)
+    assert all(one.explained_by is None for one in hypotheses)
+
+
+def test_the_finest_place_is_the_culprit() -> None:
+    (one,) = hypotheses_of(
+        [claim("ib_link_fault", "gpu-001/ib/mlx5_3"), claim("ib_link_fault", "gpu-001", source="log")], BOOKS, PLACES
+    )
+    assert one.places == ("gpu-001/ib/mlx5_3",)
+    assert one.weight == pytest.approx(0.97)
+
+
+def test_all_gpus_of_a_node_are_the_node() -> None:
+    places = [f"gpu-001/gpu/{gpu}" for gpu in range(8)]
+    (one,) = hypotheses_of([claim("gpu_power", *places)], BOOKS, PLACES)
+    assert one.places == ("gpu-001",)
+
+
+def test_an_array_is_as_slow_as_its_disk() -> None:
+    (one,) = hypotheses_of([claim("storage_io", "gpu-001/disk/md0", "gpu-001/disk/nvme1n1")], BOOKS, PLACES)
+    assert one.places == ("gpu-001/disk/nvme1n1",)
+
+
+def test_a_fact_counts_once() -> None:
+    (one,) = hypotheses_of([claim("clock_skew", "gpu-001", weight=0.5)] * 3, BOOKS, PLACES)
+    assert one.weight == 0.5
+
+
+def test_a_measurement_speaks_against() -> None:
+    seen = claim("node_down", "gpu-001", weight=0.8)
+    ping = Claim("", ("gpu-001",), 0.0, "measured", says="it answers ping", against=("node_down",))
+    (one,) = hypotheses_of([seen, ping], BOOKS, PLACES)
+    assert one.weight == pytest.approx(0.32)
+    assert one.against == ["it answers ping"]
+
+
+def test_conditions_know_three_answers() -> None:
+    case = Case("job/7", values={"trouble": NONE, "late_host": ("gpu-001/gpu/0",)})
+    assert holds(WhenSpec(fact="late_host"), case) is True
+    assert holds(WhenSpec(fact="late_host", under=1), case) is False
+    assert holds(WhenSpec(fact="data_share", over=20), case) is None
+    assert holds(WhenSpec(any=[WhenSpec(fact="data_share", over=20), WhenSpec(fact="late_host")]), case) is True
+    assert holds(WhenSpec(all=[WhenSpec(fact="data_share", over=20), WhenSpec(fact="rank_idle")]), case) is False
+    assert holds(WhenSpec(none=WhenSpec(fact="data_share", over=20)), case) is None
+
+
+def environment(node: str, ranks: int, value: str) -> Measured:
+    """Return what the environment of a node's ranks looks like."""
+    lines = [f"rank {rank} NCCL_IB_HCA={value}" for rank in range(ranks)]
+    return Measured(node, "env_diff", 10.0, "\n".join(lines))
+
+
+def test_the_node_with_another_setting_is_found() -> None:
+    case = Case("job/7", JOB, frozenset(JOB.nodes))
+    answers = [
+        environment("gpu-001", 8, "mlx5"),
+        environment("gpu-002", 8, "mlx5_0"),
+        environment("gpu-003", 8, "mlx5"),
+    ]
+    (found,) = compared(answers, [case])
+    assert (found.cause, found.places) == ("config_env_error", ("gpu-002",))
+    assert list(compared([environment(node, 8, "mlx5") for node in JOB.nodes], [case])) == []
+
+
+def test_the_port_without_an_address_is_found() -> None:
+    row = "{} 1 {} 0000:0000:0000:0000:0000:ffff:0a64:0001 10.100.0.1 v2 eth{}"
+    text = "\n".join([row.format("mlx5_0", 3, 0), "mlx5_1 1 0 fe80:0000:0000:0000:a288:c2ff:0001:0001 v1 eth1"])
+    (found,) = compared([Measured("gpu-001", "show_gids", 10.0, text)], [])
+    assert (found.cause, found.places) == ("gid_or_pkey_misconfig", ("gpu-001/ib/mlx5_1",))
