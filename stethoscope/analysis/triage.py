@@ -38,7 +38,7 @@ def diagnose(scene: Scene, books: Playbooks) -> Diagnosis:
     places = Places(scene)
     cases = _focused(cases_of(scene, places), scene.focus)
     claims = [*claims_of(scene, books, places, cases), *compared(scene.measured, cases)]
-    hypotheses = merged(hypotheses_of(claims, books, places), cases)
+    hypotheses = merged(hypotheses_of(claims, books, places), cases, places)
     if scene.focus:
         hypotheses = [one for one in hypotheses if _is_about(one, scene.focus, cases, places)]
     fit(hypotheses, cases, places)

@@ -24,6 +24,7 @@ _LEAST_BYTES = 1e6
 _SPREAD = 6.0
 _MANY_SPIKES, _LEAST_STEPS, _JUMP, _MOST_HIGH = 4, 40, 0.06, 0.4
 """So many jumps of the loss, in a curve of so many steps at least, each so high as a share, are odd."""
+_LEAST_DISKS, _LATE_MS, _TIMES = 3, 0.5, 4.0
 _STEPS_S = 20.0
 _AWAY = (LinkState.UNREACHABLE, LinkState.CLOSED, LinkState.REFUSED)
 
@@ -53,6 +54,29 @@ def idle_ports(snapshot: FleetSnapshot, nodes: Iterable[Node]) -> list[str]:
     if middle < _LEAST_BYTES or not idle.any() or idle.mean() > _MOST_IDLE:
         return []
     return [snapshot.place(spots[at][0], Scope.PORT, spots[at][1]) for at in np.flatnonzero(idle).tolist()]
+
+
+def slow_disks(snapshot: FleetSnapshot, nodes: Iterable[Node]) -> Iterator[tuple[str, float, float]]:
+    """Yield the disks of a job's nodes that answer far later than the same disks of the others: place, milliseconds,
+    and those of the others."""
+    table = snapshot.tables.get(Scope.DISK)
+    if table is None or "disk_await" not in table.index:
+        return
+    number = table.index["disk_await"]
+    found: dict[str, list[tuple[str, float]]] = {}
+    for node in nodes:
+        for position, row in enumerate(snapshot.rows(node, Scope.DISK)):
+            if int(table.reasons[number, row]) == 0:
+                place = snapshot.place(node, Scope.DISK, position)
+                name = place.rpartition("/")[2]
+                found.setdefault(name, []).append((place, float(table.values[number, row])))
+    for name in sorted(found):
+        usual = float(np.median([value for _, value in found[name]]))
+        if len(found[name]) < _LEAST_DISKS or name.startswith("md"):
+            continue
+        for place, value in found[name]:
+            if value > max(_LATE_MS, _TIMES * usual):
+                yield place, round(value, 2), round(usual, 2)
 
 
 def unreachable(

@@ -32,6 +32,7 @@ _RANKS = (
     "leaf_waits",
     "leaf_foreign",
     "held_back",
+    "disk_slow",
 )
 _FLAGS = ("late_nobody", "all_starve", "stand_alike", "traffic_elsewhere", "loss_spikes")
 _SURE = 0.9
@@ -89,7 +90,7 @@ def cases_of(scene: Scene, places: Places) -> list[Case]:
 def _case(job: Job, scene: Scene, places: Places, seen: Mapping[str, list[Seen]], heard: Heard | None) -> Case:
     place = job_place(job.id)
     case = Case(place, job, places.nodes_of(job))
-    ranks = set(places.ranks(job)) | case.nodes | places.ports(job) | places.leaves(job)
+    ranks = set(places.ranks(job)) | case.nodes | places.ports(job) | places.leaves(job) | places.disks(job)
     for what in _RANKS:
         found = [one for rank in ranks for one in seen.get(rank, ()) if one.what == what]
         if found:
@@ -171,6 +172,7 @@ _WORDS = {
     "leaf_waits": "its ports wait to send, times as long as those of other leaves",
     "leaf_foreign": "somebody else sends through it, times as much as the job",
     "loss_spikes": "jumps of the loss that came back",
+    "disk_slow": "ms for a request",
     "held_back": "MHz, while the others run faster",
     "late_nobody": "no rank is late: all draw as much power as the others, in % of before",
     "all_starve": "all ranks are less busy than before",

@@ -123,15 +123,16 @@ def _of_finding(entry: Entry, books: Playbooks, places: Places) -> Iterator[Clai
 
 def _of_log(heard: Heard, books: Playbooks, places: Places) -> Iterator[Claim]:
     for number, verdict in enumerate((heard.verdict, *heard.alternatives)):
-        if verdict.root_cause in (HEALTHY, UNKNOWN):
+        cause = books.heard.get(verdict.signature or "", verdict.root_cause)
+        if cause in (HEALTHY, UNKNOWN):
             continue
         meant = tuple(
-            dict.fromkeys(p for c in verdict.culprits for p in _of_culprit(c, verdict, heard.job, books, places))
+            dict.fromkeys(p for c in verdict.culprits for p in _of_culprit(c, cause, heard.job, books, places))
         )
-        if not meant and verdict.root_cause in _VAGUE:
+        if not meant and cause in _VAGUE:
             continue
         weight = verdict.confidence * (_OF_LOG if number == 0 or not heard.job else _OF_ALTERNATIVE)
-        spec = books.causes.get(verdict.root_cause)
+        spec = books.causes.get(cause)
         if not meant:
             if not heard.job:
                 continue
@@ -139,7 +140,7 @@ def _of_log(heard: Heard, books: Playbooks, places: Places) -> Iterator[Claim]:
         elif spec is not None and spec.part == "job" and heard.job:
             meant = (f"job/{heard.job}",)
         yield Claim(
-            verdict.root_cause,
+            cause,
             meant,
             weight,
             "log",
@@ -158,8 +159,8 @@ def _since(verdict: LogVerdict) -> float | None:
     return min(times, default=None)
 
 
-def _of_culprit(culprit: Culprit, verdict: LogVerdict, job: str, books: Playbooks, places: Places) -> tuple[str, ...]:
-    spec = books.causes.get(verdict.root_cause)
+def _of_culprit(culprit: Culprit, cause: str, job: str, books: Playbooks, places: Places) -> tuple[str, ...]:
+    spec = books.causes.get(cause)
     part = spec.part if spec is not None else "node"
     place = culprit.place or culprit.host or ""
     if place and places.node(node_of(place)) is None:
@@ -170,6 +171,9 @@ def _of_culprit(culprit: Culprit, verdict: LogVerdict, job: str, books: Playbook
             return (f"job/{job}/rank/{culprit.rank}",)
         if gpu:
             place = gpu if part == "gpu" and place.count("/") < 2 else place or node_of(gpu)
+    if part == "rank" and "/gpu/" not in place:
+        # Which of its ranks it was, others tell.
+        return ()
     return places.part(place, part, job) if place else ()
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stethoscope.analysis.job_list import known_nodes
-from stethoscope.analysis.triage_beside import idle_ports, spikes, unreachable
+from stethoscope.analysis.triage_beside import idle_ports, slow_disks, spikes, unreachable
 from stethoscope.analysis.triage_leaves import waiting_leaves
 from stethoscope.model.ids import gpu_place, job_place
 from stethoscope.model.metric import Scope
@@ -206,6 +206,8 @@ class Watch:
             yield "job_stopped", place, None, "steps", since
             yield from _who_stands_out(sample, places, place, since)
         elif not stands and lost is not None and lost >= SLOW:
+            for disk, took, usual in slow_disks(snapshot, nodes):
+                yield "disk_slow", disk, took, f"{usual} ms, as on the other nodes", now
             for what, leaf, value in waiting_leaves(snapshot, nodes):
                 yield what, leaf, value, "as the other leaves", now
             yield from _who_is_late(watched, places, place, now, lost)

@@ -131,7 +131,7 @@ def _lower(groups: dict[tuple[str, str], Hypothesis], claims: list[Claim], place
                     one.against.append(claim.says)
 
 
-def merged(hypotheses: list[Hypothesis], cases: list[Case]) -> list[Hypothesis]:
+def merged(hypotheses: list[Hypothesis], cases: list[Case], places: Places) -> list[Hypothesis]:
     """Return the hypotheses, with those of single nodes taken into that of their whole job, where all of its ranks are
     hit alike: whoever asks one node only sees that one."""
     of_jobs = {
@@ -140,8 +140,11 @@ def merged(hypotheses: list[Hypothesis], cases: list[Case]) -> list[Hypothesis]:
         if one.unit.startswith("job/") and any(claim.scope == "global" for claim in one.claims)
     }
     job_of = {node: case.place for case in reversed(cases) for node in case.nodes}
+    shared = {(one.cause, one.unit) for one in hypotheses if one.unit.startswith(("leaf/", "rack/"))}
     kept = []
     for one in hypotheses:
+        if (one.cause, one.unit) not in shared and _is_of_shared(one, shared, places):
+            continue
         whole = of_jobs.get((one.cause, job_of.get(one.unit, "")))
         if whole is None or whole is one:
             kept.append(one)
@@ -149,6 +152,14 @@ def merged(hypotheses: list[Hypothesis], cases: list[Case]) -> list[Hypothesis]:
             whole.claims += one.claims
             whole.weight = _weight(whole)
     return kept
+
+
+def _is_of_shared(one: Hypothesis, shared: set[tuple[str, str]], places: Places) -> bool:
+    """Tell whether all of its places lie behind a leaf or in a rack that has the same root cause."""
+    return all(
+        (one.cause, places.leaf(place)) in shared or (one.cause, f"rack/{places.rack(place)}") in shared
+        for place in one.places
+    )
 
 
 def fit(hypotheses: list[Hypothesis], cases: list[Case], places: Places) -> None:

@@ -74,7 +74,9 @@ def verdict_of(
 def _whole_job(chosen: Sequence[Hypothesis]) -> list[str]:
     """Return the job, where all of its nodes have what is a setting of the whole job; else nothing."""
     first = chosen[0]
-    if first.spec is None or first.spec.scope != "global" or first.case is None or first.case.job is None:
+    if first.spec is None or first.spec.scope != "global" or first.spec.part not in ("node", "job"):
+        return []
+    if first.case is None or first.case.job is None:
         return []
     nodes = {node_of(place) for one in chosen for place in one.places}
     return [first.case.place] if len(nodes) > 1 and first.case.nodes <= nodes else []

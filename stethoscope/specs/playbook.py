@@ -20,6 +20,7 @@ from stethoscope.specs.playbook_forms import (
     AnswerSpec,
     CauseSpec,
     FlowSpec,
+    HeardSpec,
     PictureSpec,
     SignSpec,
     StepSpec,
@@ -47,6 +48,7 @@ class TriageFile(Spec, frozen=True):
     causes: list[CauseSpec] = msgspec.field(default_factory=list)
     pictures: list[PictureSpec] = msgspec.field(default_factory=list)
     signs: list[SignSpec] = msgspec.field(default_factory=list)
+    heard: list[HeardSpec] = msgspec.field(default_factory=list)
     flow: FlowSpec | None = None
 
 
@@ -61,6 +63,8 @@ class Playbooks:
     """Rules that show that something is wrong and not what."""
     pictures: tuple[PictureSpec, ...] = ()
     signs: tuple[SignSpec, ...] = ()
+    heard: Mapping[str, str] = field(default_factory=dict)
+    """Signature of a verdict over logs -> the root cause that it means here."""
     flows: Mapping[str, FlowSpec] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     """File of each flow, by its id."""
@@ -105,10 +109,15 @@ def playbook_paths(*directories: Path) -> tuple[Path, ...]:
 
 def _with(books: Playbooks, path: Path) -> Playbooks:
     loaded = load(path)
-    refuse_hidden(loaded, loaded.data)
+    refuse_hidden(loaded, _without_samples(loaded.data))
     file = convert(loaded, TriageFile)
     errors = [*_causes_wrong(file, loaded, books.classes), *_signs_wrong(file, loaded, books.classes)]
     errors += _pictures_wrong(file, loaded, books.classes)
+    errors += [
+        _unknown(loaded, "root cause", one.root_cause, books.classes, "heard", number, "root_cause")
+        for number, one in enumerate(file.heard)
+        if one.root_cause not in books.classes
+    ]
     if file.flow is not None:
         errors += _flow_wrong(file.flow, loaded, books.classes)
     if errors:
@@ -124,9 +133,23 @@ def _with(books: Playbooks, path: Path) -> Playbooks:
         symptoms=books.symptoms | {rule for group in file.symptoms for rule in group},
         pictures=(*books.pictures, *(picture for picture in file.pictures if picture.id not in known)),
         signs=(*books.signs, *(sign for sign in file.signs if sign.id not in known_signs)),
+        heard={**{one.signature: one.root_cause for one in file.heard}, **books.heard},
         flows=flows,
         files=files,
     )
+
+
+def _without_samples(data: object) -> object:
+    """Return the content of a file without samples of tools: these have several lines and are never shown."""
+    if not isinstance(data, dict) or not isinstance(data.get("signs"), list):
+        return data
+    signs = [
+        {key: value for key, value in sign.items() if key not in ("finds", "leaves")}
+        if isinstance(sign, dict)
+        else sign
+        for sign in data["signs"]
+    ]
+    return {**data, "signs": signs}
 
 
 def _unknown(loaded: Loaded, what: str, word: str, known: Collection[str], *path: str | int) -> DataError:

@@ -21,6 +21,7 @@ FACTS: dict[str, str] = {
     "loss_spikes": "the loss jumps for single steps again and again",
     "late_host": "ranks that the others wait for and that are less busy: no kernel of theirs runs",
     "late_busy": "ranks that the others wait for and that are busy",
+    "disk_slow": "disks that answer far later than the same ones of the other nodes",
     "held_back": "GPUs whose clock is far below that of the others",
     "late_nobody": "the job is slower and no rank is late",
     "all_starve": "all ranks are less busy than before and draw less power",
@@ -180,6 +181,13 @@ class SignSpec(Spec, frozen=True):
     rules_out: list[str] = msgspec.field(default_factory=list)
     finds: list[str] = msgspec.field(default_factory=list)
     leaves: list[str] = msgspec.field(default_factory=list)
+
+
+class HeardSpec(Spec, frozen=True):
+    """What a verdict over logs with this signature means to who sees the whole job."""
+
+    signature: str
+    root_cause: str
 
 
 class AnswerSpec(Spec, frozen=True):
