@@ -31,6 +31,8 @@ _VAGUE = {"straggler_or_slow_rank", UNKNOWN, HEALTHY}
 _MOST_FACTS = 3
 _SAME_MOMENT_S = 120.0
 _STOOD_S = 15.0
+_FIRM = 0.85
+"""What many have at once is as sure as the surest of them, from so much on wholly."""
 _MOST_MATCHES = 64
 _RECENT_S = 43_200.0
 """What a tool tells of an older time has nothing to do with now."""
@@ -322,12 +324,13 @@ def _gathered(claims: list[Claim], books: Playbooks, places: Places) -> Iterator
                 if gathers.at == "leaf" and len(near) < gathers.least:
                     continue
                 first = min(parts.values(), key=_key)
+                weight = gathers.weight * min(1.0, max(claim.weight for claim in parts.values()) / _FIRM)
                 fact = Fact(
                     f"{len(parts)} parts on {len(nodes)} node{'s' if len(nodes) > 1 else ''} have it at once",
                     len(parts), "one", shared, iso(times[0]) if times else "", first.rule or first.source,
                 )  # fmt: skip
                 yield Claim(
-                    gathers.root_cause, (shared,), gathers.weight, "finding", times[0] if times else None, None,
+                    gathers.root_cause, (shared,), weight, "finding", times[0] if times else None, None,
                     (fact, *first.facts[:2]), rule=first.rule, says=first.says, signature=first.signature,
                 )  # fmt: skip
 
