@@ -91,8 +91,9 @@ def _case(job: Job, scene: Scene, places: Places, seen: Mapping[str, list[Seen]]
     place = job_place(job.id)
     case = Case(place, job, places.nodes_of(job))
     ranks = set(places.ranks(job)) | case.nodes | places.ports(job) | places.leaves(job) | places.disks(job)
+    here = [one for where, ones in seen.items() if where in ranks for one in ones]
     for what in _RANKS:
-        found = [one for rank in ranks for one in seen.get(rank, ()) if one.what == what]
+        found = [one for one in here if one.what == what]
         if found:
             case.values[what] = tuple(sorted((one.place for one in found), key=places.order))
             case.evidence[what] = _fact(what, found)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,30 +35,42 @@ def waiting_leaves(snapshot: FleetSnapshot, nodes: Iterable[Node]) -> Iterator[t
             leaf = node.leaf(position)
             if leaf:
                 (mine if node.name in own else others).setdefault(leaf, []).append(row)
-    waits = {leaf: _median(table, "ib_port_xmit_wait", rows) for leaf, rows in mine.items()}
+    waits = _of_rows(table, "ib_port_xmit_wait", mine)
+    order = sorted(wait for wait in waits.values() if wait is not None)
     for leaf in sorted(waits):
-        rest = [wait for other, wait in waits.items() if other != leaf and not np.isnan(wait)]
-        usual = float(np.median(rest)) if len(rest) >= _LEAST_OTHERS - 1 else np.nan
-        if len(mine[leaf]) < _LEAST_PORTS or not waits[leaf] > _TIMES * usual > 0:
+        wait = waits[leaf]
+        if wait is None or len(mine[leaf]) < _LEAST_PORTS or len(order) < _LEAST_OTHERS:
             continue
-        yield "leaf_waits", f"leaf/{leaf}", round(waits[leaf] / usual, 1)
-        sent = _median(table, "ib_port_xmit_data", mine[leaf])
+        usual = _without(order, wait)
+        if not wait > _TIMES * usual > 0:
+            continue
+        yield "leaf_waits", f"leaf/{leaf}", round(wait / usual, 1)
+        sent = _of_rows(table, "ib_port_xmit_data", {leaf: mine[leaf]})[leaf]
         foreign = _most(table, "ib_port_xmit_data", others.get(leaf, []))
-        if foreign > _FOREIGN * sent > 0:
+        if sent is not None and foreign > _FOREIGN * sent > 0:
             yield "leaf_foreign", f"leaf/{leaf}", round(foreign / sent, 1)
 
 
-def _values(table: Table, metric: str, rows: list[int]) -> list[float]:
+def _without(order: list[float], value: float) -> float:
+    """Return the median of sorted values, one of which is left out."""
+    place, left = bisect_left(order, value), len(order) - 1
+    below, above = (order[at + (at >= place)] for at in ((left - 1) // 2, left // 2))
+    return (below + above) / 2
+
+
+def _of_rows(table: Table, metric: str, rows: dict[str, list[int]]) -> dict[str, float | None]:
+    """Return the median over the rows of each leaf, None where nothing is known."""
     number = table.index[metric]
-    known = np.asarray(table.reasons[number, rows]) == 0
-    return [float(value) for value in np.asarray(table.values[number, rows], dtype=np.float64)[known]]
-
-
-def _median(table: Table, metric: str, rows: list[int]) -> float:
-    values = _values(table, metric, rows) if rows else []
-    return float(np.median(values)) if values else float("nan")
+    values = np.asarray(table.values[number], dtype=np.float64).tolist()
+    known = (np.asarray(table.reasons[number]) == 0).tolist()
+    found: dict[str, float | None] = {}
+    for leaf, own in rows.items():
+        said = [values[row] for row in own if known[row]]
+        found[leaf] = float(median(said)) if said else None
+    return found
 
 
 def _most(table: Table, metric: str, rows: list[int]) -> float:
-    values = _values(table, metric, rows) if rows else []
-    return max(values, default=0.0)
+    number = table.index[metric]
+    known = [row for row in rows if int(table.reasons[number, row]) == 0]
+    return max((float(table.values[number, row]) for row in known), default=0.0)
