@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -18,13 +19,70 @@ if TYPE_CHECKING:
 @click.option(
     "--speed", type=click.FloatRange(0.1, 60), default=1.0, show_default=True, help="Simulated seconds a second."
 )
+@click.option(
+    "--drill",
+    metavar="[random|KIND|SCENARIO]",
+    is_flag=False,
+    flag_value="",
+    help="Train somebody: the console asks what is wrong and scores the answer. Alone nothing happens until ctrl+t, or "
+    "`stethoscope sim --inject` elsewhere, lets a fault come; random, or a kind, comes by itself.",
+)
+@click.option("--seed", type=click.IntRange(0), help="With --drill: the same seed chooses the same.")
+@click.option(
+    "--score", metavar="FILE", type=click.Path(path_type=Path), help="With --drill: keep the score there, as JSON."
+)
 @look_options
-def command(scenario: str | None, start_at: str, speed: float, look: Look) -> int:
+def command(
+    scenario: str | None,
+    start_at: str,
+    speed: float,
+    drill: str | None,
+    seed: int | None,
+    score: Path | None,
+    look: Look,
+) -> int:
     """Open the console on a simulated fleet: real SSH servers on loopback, a training job, and faults that come."""
     from stethoscope.session.demo import DemoFleet
+
+    if drill is not None:
+        return _drill(drill, scenario, start_at, speed, seed, score, look)
+    for name, value in (("--seed", seed), ("--score", score)):
+        if value is not None:
+            from stethoscope.errors import UsageError
+
+            raise UsageError(f"{name} belongs to --drill")
 
     # The fleet starts on the other core while the console is still being imported.
     with DemoFleet(scenario=scenario, start_at=start_at, speed=speed) as fleet:
         from stethoscope.ui.run import run_console
 
         return run_console(fleet.open_session, "demo", look)
+
+
+def _drill(
+    word: str, scenario: str | None, start_at: str, speed: float, seed: int | None, score: Path | None, look: Look
+) -> int:
+    from stethoscope.cli.say import say
+    from stethoscope.session.demo import DemoFleet
+    from stethoscope.session.training import Training, plan_of
+
+    plan = plan_of(word, scenario)
+    with DemoFleet(scenario=plan.scenario, start_at=start_at, speed=speed) as fleet:
+        from stethoscope.ui.run import run_console
+
+        training = Training(fleet, plan, speed, seed)
+        code = run_console(training.open_session, "demo", look, drill=training)
+        training.close()
+    for report in training.reports:
+        say("\n".join(report.lines()))
+    if score is not None:
+        import msgspec
+
+        from stethoscope.errors import UsageError
+        from stethoscope.paths import write_private
+
+        try:
+            write_private(score, msgspec.json.format(msgspec.json.encode(training.as_json())) + b"\n")
+        except OSError as error:
+            raise UsageError(f"--score {score}: {error.strerror or error}") from error
+    return code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,11 +16,14 @@ from stethoscope.errors import EXIT_DATA, EXIT_USAGE, DataError, InternalError, 
 from stethoscope.text import clean
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import TracebackType
 
     from stethoscope.session.session import Session
+    from stethoscope.session.taps import Tap
 
 START_TIMEOUT_S = 20.0
+_CONTROL = re.compile(r", control (/[^\n]+)\n")
 
 
 class DemoFleet:
@@ -65,15 +69,26 @@ class DemoFleet:
         """Return where the child writes the fleet file."""
         return self._directory / "fleet.yaml"
 
-    async def open_session(self) -> Session:
-        """Wait for the fleet to serve and return a session on it; a child that ended says why in a DataError."""
+    async def open_session(self, taps: Sequence[Tap] = ()) -> Session:
+        """Wait for the fleet to serve and return a session on it, whose `taps` get all that comes; a child that ended
+        says why in a DataError."""
         # What opening needs takes as long to import as the fleet takes to start.
         _load()
         await self.serving()
         from stethoscope.session.open import open_fleet_file
         from stethoscope.session.resolve import journaled
 
-        return open_fleet_file(self.fleet_file, journaled())
+        return open_fleet_file(self.fleet_file, journaled(), taps)
+
+    async def control(self) -> Path:
+        """Return the control socket of the fleet, which serves by now."""
+        for _ in range(int(START_TIMEOUT_S / 0.02)):
+            self._said.seek(0)
+            told = _CONTROL.search(self._said.read(4000).decode(errors="replace"))
+            if told is not None:
+                return Path(told[1])
+            await asyncio.sleep(0.02)
+        raise InternalError("the simulated fleet did not say where it can be controlled")
 
     def _why(self, code: int) -> StethoscopeError:
         """Return what ended the child, in its own words."""

@@ -14,7 +14,7 @@ from stethoscope.sim.kinds.registry import KINDS
 from stethoscope.specs.scenario import Fault, LogLine, ProbeOutput, SetValue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from stethoscope.model.finding import Finding
     from stethoscope.model.fleet import FleetSnapshot
@@ -65,18 +65,39 @@ class Record:
 def detect_s(scenario: Scenario, expect: Expect, record: Record) -> float | None:
     """Return the time from the start of the latest fault at a culprit to the first finding, or the first verdict, that
     names that place or its cause; None when there was none."""
-    same = {place: _same(scenario, place) for place in expect.culprits}
+    same = {place: same_places(scenario, place) for place in expect.culprits}
     if not same:
         return None
     starts = [
         (event.at_s, place)
         for event in _causes(scenario)
+        if isinstance(event, Fault)
         for place in expect.culprits
-        if any(is_related(_where(event), one) for one in same[place])
+        if any(is_related(event.where.text, one) for one in same[place])
     ]
+    told = (
+        ()
+        if starts
+        else [
+            event.at_s
+            for event in scenario.events
+            if event.at_s > 0
+            and isinstance(event, SetValue | LogLine)
+            and any(is_related(event.where.text, one) for place in expect.culprits for one in same[place])
+        ]
+    )
+    if told:
+        # What is told by values and lines alone has no one start: each begins what may be found from then on.
+        return _since_last(sorted(told), _moments(expect, record, expect.culprits, same))
     # A culprit may be known by what its fault does elsewhere alone.
     began = max(at_s for at_s, _ in starts) if starts else max((one.at_s for one in _causes(scenario)), default=0.0)
     meant = [place for at_s, place in starts if at_s == began] or list(expect.culprits)
+    moments = _moments(expect, record, meant, same)
+    return min((t_s - began for t_s in moments if t_s >= began), default=None)
+
+
+def _moments(expect: Expect, record: Record, meant: Sequence[str], same: Mapping[str, tuple[str, ...]]) -> list[float]:
+    """Return when places, or what they share, were named."""
     names = {one for place in meant for one in same[place]}
     by_cause = any(place.partition("/")[0] in _OF_MANY for place in meant)
     moments = [
@@ -90,7 +111,13 @@ def detect_s(scenario: Scenario, expect: Expect, record: Record) -> float | None
         for t_s, cause, places in record.told
         if cause not in (HEALTHY, UNKNOWN) and any(is_related(place, one) for place in places for one in names)
     ]
-    return min((t_s - began for t_s in moments if t_s >= began), default=None)
+    return moments
+
+
+def _since_last(starts: Sequence[float], moments: Sequence[float]) -> float | None:
+    """Return how long the first moment is behind the last start before it."""
+    first = min((t_s for t_s in moments if t_s >= starts[0]), default=None)
+    return None if first is None else first - max(at_s for at_s in starts if at_s <= first)
 
 
 def false_alarms(scenario: Scenario, expect: Expect, record: Record) -> tuple[Finding, ...]:
@@ -117,12 +144,7 @@ def _causes(scenario: Scenario) -> Iterator[Event]:
     yield from faults or events
 
 
-def _where(event: Event) -> str:
-    assert isinstance(event, Fault | SetValue | LogLine)
-    return event.where.text
-
-
-def _same(scenario: Scenario, place: str) -> tuple[str, ...]:
+def same_places(scenario: Scenario, place: str) -> tuple[str, ...]:
     """Return the names of a place: a rank is also the GPU that it has, a GPU or an adapter also its slot, an adapter
     its interface, a disk the file systems on it."""
     head, _, rest = place.partition("/")

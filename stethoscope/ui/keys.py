@@ -30,6 +30,8 @@ class Key(NamedTuple):
 
 
 EVERYWHERE = "everywhere"
+DRILL = "drill"
+"""Everywhere, and only while somebody is trained."""
 # fmt: off
 KEYS: tuple[Key, ...] = (
     Key("node.open", ("enter",), "open_node", "node: open", "node",
@@ -241,6 +243,12 @@ KEYS: tuple[Key, ...] = (
         "Play at half the speed, down to 1/8.", (EVERYWHERE,), replay=True),
     Key("replay.faster", ("plus", "equals_sign"), "replay_speed(1)", "replay: faster", "faster",
         "Play at twice the speed, up to 64 times.", (EVERYWHERE,), replay=True),
+    Key("drill.answer", ("A",), "answer_drill", "drill: answer", "answer",
+        "In a drill: say what is wrong, and where.", (DRILL,), footer=True),
+    Key("drill.end", ("E",), "end_drill", "drill: end, and show the score", "end",
+        "In a drill: end it, and show what was wrong and how you did.", (DRILL,), footer=True),
+    Key("drill.train", ("ctrl+t",), "train", "drill: let a fault come", "train",
+        "In a drill, for who trains: choose what goes wrong, where and when, or let the seed choose.", (DRILL,)),
     Key("back", ("escape",), "back", "screen: back", "back",
         "Go back: close, drop the filter, let the selection go, leave the node.", (EVERYWHERE,), palette=False),
     Key("palette", ("ctrl+p",), "command_palette", "palette: open", "find",
@@ -278,13 +286,14 @@ def keys_of(screen: str, *, replay: bool = False) -> list[Key]:
     return own + [key for key in known if EVERYWHERE in key.where]
 
 
-def footer_of(screen: str, *, replay: bool = False) -> list[tuple[str, str]]:
+def footer_of(screen: str, *, replay: bool = False, drill: bool = False) -> list[tuple[str, str]]:
     """Return the keys that matter on a screen, each with its word; going back comes first where there is a way back,
-    and in a replay moving in time comes before the choice of what is shown."""
+    in a replay moving in time comes before the choice of what is shown, in a drill its keys before all."""
     left_out = _NOT_IN_REPLAY if replay else ()
+    known = [*(keys_of(DRILL) if drill else ()), *keys_of(screen, replay=replay)]
     shown_keys = [
         key
-        for key in keys_of(screen, replay=replay)
+        for key in dict.fromkeys(known)
         if (key.footer and key.id not in left_out) or (screen != "fleet" and key.id == "back")
     ]
     return [(shown(key.keys[0]), key.short) for key in shown_keys]

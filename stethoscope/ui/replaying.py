@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from textual.app import App
-
 from stethoscope.errors import UsageError
 from stethoscope.text import clean
+from stethoscope.ui.drilling import DrillActions
 from stethoscope.ui.present.spans import width
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from stethoscope.ui.session import ReplayLike
 
 
-class ReplayActions(App[None]):
+class ReplayActions(DrillActions):
     """An app that may play a recording."""
 
     replay: ReplayLike | None = None

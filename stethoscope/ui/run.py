@@ -12,6 +12,7 @@ from stethoscope.errors import UsageError
 from stethoscope.ui import loop
 
 if TYPE_CHECKING:
+    from stethoscope.ui.drilling import DrillLike
     from stethoscope.ui.look import Look
     from stethoscope.ui.session import OpenSession
 
@@ -23,12 +24,13 @@ def run_console(
     *,
     keeps: bool = False,
     fresh: bool = False,
+    drill: DrillLike | None = None,
 ) -> int:
     """Run the console until it is quit and return the exit code; StethoscopeError when the session cannot be opened
     or ends, UsageError when this is no terminal.
 
     With `keeps` what is chosen on the fleet screen is kept in the state directory, and unless `fresh` the console
-    begins with what was kept the last time.
+    begins with what was kept the last time. With `drill` somebody is trained: its keys work.
     """
     # Textual draws on stderr, so that what is printed on stdout can go elsewhere.
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -38,7 +40,7 @@ def run_console(
     # What is loaded until the session is open stays: the collector would look through it hundreds of times.
     gc.disable()
     try:
-        return loop.run(_run(open_session, title, look, keeps, fresh))
+        return loop.run(_run(open_session, title, look, keeps, fresh, drill))
     finally:
         gc.enable()
 
@@ -56,12 +58,16 @@ def _plain_c() -> bool:
     return locale in ("C", "POSIX")
 
 
-async def _run(open_session: OpenSession, title: str, look: Look, keeps: bool, fresh: bool) -> int:
+async def _run(
+    open_session: OpenSession, title: str, look: Look, keeps: bool, fresh: bool, drill: DrillLike | None
+) -> int:
     from stethoscope.ui.app import StethoscopeApp
 
     if not speaks_utf8():
         look = replace(look, ascii_only=True)
     app = StethoscopeApp(open_session, title, look, keeps=keeps, fresh=fresh)
+    if drill is not None:
+        app.begin_drill(drill)
     try:
         # Without the mouse, what is on the screen can be marked and copied as everywhere else in the terminal.
         await app.run_async(mouse=look.mouse)

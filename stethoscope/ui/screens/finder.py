@@ -8,7 +8,7 @@ from textual.binding import Binding
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from stethoscope.ui.keys import KEYS, shown
+from stethoscope.ui.keys import DRILL, EVERYWHERE, KEYS, shown
 from stethoscope.ui.present.frame import footer, rule
 from stethoscope.ui.present.spans import Row, Span, Tone, cut, pad, width
 from stethoscope.ui.widgets.rows import Lines, RowsView
@@ -37,7 +37,8 @@ def everything(console: StethoscopeApp) -> tuple[list[Choice], Callable[[str], o
     for key in KEYS:
         if key.live if console.replay is not None else key.replay:
             continue
-        if key.palette and (here in key.where or "everywhere" in key.where):
+        in_drill = console.drill is not None and DRILL in key.where
+        if key.palette and (here in key.where or EVERYWHERE in key.where or in_drill):
             choices.append((key.title, f"{key.help}  ({shown(key.keys[0])})", f"key {key.id}"))
             actions[f"key {key.id}"] = _action(console, key.action)
     if console.session is not None:

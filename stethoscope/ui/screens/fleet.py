@@ -133,7 +133,8 @@ class FleetScreen(FleetFilter):
         self.query_one("#small", Lines).show(too_small(cells, self.size.height) if small else [])
         self.show_line("rule-top", rule(cells, glyphs))
         self.show_line("rule-bottom", self._bottom_rule())
-        self.show_line("keys", footer(footer_of("fleet", replay=self._owner.replay is not None), cells))
+        replay, drill = self._owner.replay is not None, self._owner.drill is not None
+        self.show_line("keys", footer(footer_of("fleet", replay=replay, drill=drill), cells))
         if self._snapshot is None:
             console = self._owner
             self.show_line("top", opening_line(console.title, console.doing, console.clock.wall(), cells))

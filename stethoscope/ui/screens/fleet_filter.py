@@ -107,8 +107,8 @@ class FleetFilter(FleetKeys):
         self._field = None
         self.query_one("#cursor", Lines).remove_class("-gone")
         self.view.focus()
-        replay = self._owner.replay is not None
-        self.show_line("keys", footer(footer_of("fleet", replay=replay), self.size.width))
+        replay, drill = self._owner.replay is not None, self._owner.drill is not None
+        self.show_line("keys", footer(footer_of("fleet", replay=replay, drill=drill), self.size.width))
         return True
 
     def drop_filter(self) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.screen import Screen
 
 from stethoscope.ui.bindings import MOVES
-from stethoscope.ui.keys import KEYS, shown
+from stethoscope.ui.keys import DRILL, KEYS, shown
 from stethoscope.ui.present.frame import footer, rule
 from stethoscope.ui.present.spans import HEAT_LEVELS, Level, Row, Span, Tone, heat_tone, level_tone, pad
 from stethoscope.ui.widgets.rows import Lines, RowsView
@@ -33,7 +33,9 @@ _SIGNS: tuple[tuple[Level, str, str], ...] = (
 )
 
 
-def help_rows(glyphs: Glyphs, cells: int, *, replay: bool = False, here: str = "fleet") -> list[Row]:
+def help_rows(
+    glyphs: Glyphs, cells: int, *, replay: bool = False, here: str = "fleet", drill: bool = False
+) -> list[Row]:
     """Return the text of the help screen, wrapped to `cells`: the keys of the screen `here` first; with those
     of a replay in one."""
     rows: list[Row] = [(Span(" Keys", Tone.STRONG),)]
@@ -54,6 +56,8 @@ def help_rows(glyphs: Glyphs, cells: int, *, replay: bool = False, here: str = "
     parts.sort(key=lambda part: part[0] != here)
     if replay:
         parts.insert(0, ("replay", "in this replay"))
+    if drill:
+        parts.insert(0, (DRILL, "in this drill"))
     for where, title in parts:
         rows += [(), (Span(f"   {title}", Tone.QUIET),)]
         for key in KEYS:
@@ -112,7 +116,9 @@ class HelpScreen(Screen[None]):
 
     def _draw(self) -> None:
         cells, glyphs = self.size.width or 80, self._owner.glyphs
-        rows = help_rows(glyphs, cells, replay=self._owner.replay is not None, here=self._here)
+        rows = help_rows(
+            glyphs, cells, replay=self._owner.replay is not None, here=self._here, drill=self._owner.drill is not None
+        )
         self.query_one(RowsView).show(rows)
         self.query_one("#rule-bottom", Lines).show([rule(cells, glyphs)])
         self.query_one("#keys", Lines).show([footer([("escape", "back"), ("up down", "scroll")], cells)])
