@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import click
@@ -10,6 +11,7 @@ from stethoscope.cli.say import say
 
 SLOWEST, FASTEST = 0.1, 60.0
 LATEST_START_S = 100 * 3600.0
+_NARROWEST = 60
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -109,8 +111,9 @@ def _list(*, as_json: bool) -> int:
         return 0
     click.echo("Scenarios (--scenario NAME):")
     for scenario in document["scenarios"]:
-        click.echo(f"  {scenario['name']}\t{scenario['title']}")
+        click.echo(f"  {scenario['name']:10} {scenario['title']}")
     click.echo("\nKinds of faults (in scenarios, and with --inject 'KIND PLACE key=value ...'):")
-    for line in kind_lines():
-        click.echo(f"  {line}")
+    # What is read through a pager has the width of an ordinary terminal.
+    for line in kind_lines(max(_NARROWEST, shutil.get_terminal_size((80, 24)).columns)):
+        click.echo(line)
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from stethoscope.sim.kinds.registry import KINDS
@@ -20,6 +21,8 @@ PLACES = {
     "job": "job/ID", "rank": "job/ID/rank/N", "storage": "storage/NAME", "fleet": "fleet",
 }  # fmt: skip
 """Form of a place -> how it is written."""
+_LEAST = 24
+"""So many cells a meaning gets at least."""
 
 
 def kinds_json() -> dict[str, Any]:
@@ -48,27 +51,30 @@ def kinds_json() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def kind_lines() -> Iterator[str]:
-    """Yield the lines that describe every kind, harmless ones last."""
+def kind_lines(cells: int) -> Iterator[str]:
+    """Yield the lines that describe every kind, harmless ones last, none longer than `cells` where words can be
+    broken."""
     order = sorted(KINDS.items(), key=lambda item: item[1].root_cause == "healthy")
     for name, kind in order:
         nature = "harmless" if kind.root_cause == "healthy" else f"{kind.root_cause}, {kind.scope}, {kind.severity}"
-        yield f"{name}: {kind.title} ({nature})"
+        yield from wrap(f"{name}: {kind.title} ({nature})", cells, subsequent_indent="    ", break_on_hyphens=False)
         yield f"    where   {' or '.join(PLACES[form] for form in sorted(kind.targets))}"
-        yield from _param_lines(kind)
+        yield from _param_lines(kind, cells)
 
 
-def _param_lines(kind: type[Kind]) -> Iterator[str]:
+def _param_lines(kind: type[Kind], cells: int) -> Iterator[str]:
     told = [
-        (f"{name}={_written(_default(param))}", param.unit if param.unit not in ("text", "bool", "s") else "", param)
+        (f"{name}={_written(param)} {param.unit if param.unit not in ('text', 'bool', 's', 'list') else ''}", param)
         for name, param in kind.params.items()
     ]
-    width = max((len(f"{said} {unit}") for said, unit, _ in told), default=0)
-    for number, (said, unit, param) in enumerate(told):
+    width = max((len(said.rstrip()) for said, _ in told), default=0)
+    for number, (said, param) in enumerate(told):
         words = f"one of {', '.join(param.words)}" if param.words else ""
         meaning = "; ".join(part for part in (param.meaning, words) if part)
-        head = "params" if number == 0 else ""
-        yield f"    {head:7} {f'{said} {unit}'.rstrip():{width}}  {meaning}".rstrip()
+        head = f"    {'params' if number == 0 else '':7} {said.rstrip():{width}}  "
+        lines = wrap(meaning, max(_LEAST, cells - len(head)), break_on_hyphens=False) or [""]
+        yield f"{head}{lines[0]}".rstrip()
+        yield from (f"{'':{len(head)}}{line}" for line in lines[1:])
 
 
 def _default(param: Param) -> Value:
@@ -76,9 +82,12 @@ def _default(param: Param) -> Value:
     return list(value) if isinstance(value, tuple) else value  # type: ignore[return-value]
 
 
-def _written(value: Value) -> str:
+def _written(param: Param) -> str:
+    value = _default(param)
     if value is None:
         return "-"
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:g}{'s' if param.unit == 's' else ''}"
+    return str(value)

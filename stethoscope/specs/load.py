@@ -98,8 +98,8 @@ class Loaded:
         return _position(self.name, _find(_compose(self.name, self.text, many=self.many), tuple(steps), key=key))
 
     def error(self, message: str, *path: str | int) -> DataError:
-        """Return an error about the value at `path`."""
-        return DataError(message, where=self.where(*path))
+        """Return an error about the value at `path`; a message is one line, whatever words of the file are in it."""
+        return DataError(clean(message), where=self.where(*path))
 
 
 def load(path: str | Path, *, many: bool = False) -> Loaded:

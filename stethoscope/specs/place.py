@@ -121,5 +121,6 @@ def _known(name: str, form: str, known: Collection[str]) -> None:
 
 def _number(text: str, what: str, limit: int) -> int:
     if not text.isdecimal() or int(text) >= limit:
-        raise ValueError(f'no {what} "{text}": there are {limit}, counted from 0')
+        named = f"{what}{text}" if what.endswith("_") else f'{what} "{text}"'
+        raise ValueError(f"no {named}: there are {limit}, counted from 0")
     return int(text)

@@ -28,6 +28,9 @@ Value = float | str | bool | tuple[float, ...] | None
 _Positive = Annotated[float, msgspec.Meta(gt=0)]
 _Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 _Time = float | str
+_LONGEST_S = 100 * 3600.0
+"""So long a scenario lasts at most: a mistake in its unit would be played for ever."""
+_LONGEST_ID = 120
 _MOST_WORDS = 24
 """So many words are listed where one is not known and none is near."""
 
@@ -42,6 +45,8 @@ class Param:
     number."""
     words: tuple[str, ...] = ()
     meaning: str = ""
+    signed: bool = False
+    """A number that may be below 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,14 +230,22 @@ def read_scenario(loaded: Loaded, words: Vocabulary) -> Scenario:
     for node in form.fleet.drift:
         if node not in nodes:
             raise loaded.error(f'no node "{node}" in this fleet of {form.fleet.nodes}', "fleet", "drift", node)
+    if clean(form.id, _LONGEST_ID) != form.id or not form.id:
+        raise loaded.error(f"an id is one line of at most {_LONGEST_ID} characters that can be printed", "id")
     jobs = tuple(_job(loaded, job, number, nodes) for number, job in enumerate(form.jobs))
+    for number, job in enumerate(jobs):
+        if job.id in {one.id for one in jobs[:number]}:
+            raise loaded.error(f'a job "{clean(job.id, 80)}" stands here twice', "jobs", number, "id")
     reader = _Events(loaded, form, nodes, jobs, words)
+    duration = reader.seconds(form.duration, "duration")
+    if not 0 < duration <= _LONGEST_S:
+        raise loaded.error(f"a scenario lasts more than nothing, and at most {_LONGEST_S / 3600:g}h", "duration")
     return Scenario(
         id=form.id,
         title=form.title,
         source=form.source,
         seed=form.seed,
-        duration_s=reader.seconds(form.duration, "duration"),
+        duration_s=duration,
         fleet=form.fleet,
         jobs=jobs,
         events=reader.all(background=form.background, events=form.events),
@@ -382,7 +395,7 @@ class _Events:
             if name not in known.params:
                 near = did_you_mean(name, known.params)
                 where = self._loaded.where_key(*path, "params", name)
-                raise DataError(f'{kind} has no parameter "{name}"{near}', where=where)
+                raise DataError(f'{kind} has no parameter "{clean(name, 80)}"{near}', where=where)
             params[name] = self._param(known.params[name], value, *path, "params", name)
         return Fault(at_s, until_s, kind, place, {n: _seconds_of(known.params[n], v) for n, v in params.items()})
 
@@ -406,6 +419,8 @@ class _Events:
             return value
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self._loaded.error("expected a number", *path)
+        if value < 0 and not param.signed:
+            raise self._loaded.error("expected a number of 0 or more", *path)
         return float(value)
 
     def _place(self, text: str, *path: str | int) -> Place:

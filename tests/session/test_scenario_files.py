@@ -64,7 +64,7 @@ def test_every_event_that_is_wrong_is_named(tmp_path: Path) -> None:
             "layer: comunication",
             '20:10: no layer "comunication"; did you mean "communication"?',
         ),
-        ("culprits: [gpu-002/ib/mlx5_3]", "culprits: [gpu-002/ib/mlx5_9]", '22:14: no port mlx5_ "9"'),
+        ("culprits: [gpu-002/ib/mlx5_3]", "culprits: [gpu-002/ib/mlx5_9]", "22:14: no port mlx5_9: there are 8"),
         ("not_blamed: [gpu-001]", "not_blamed: [gpu-100]", '24:16: no node "gpu-100"'),
         ("detect_within: 60s", "detect_within: soon", '25:18: "soon" is not a duration'),
         ("detect_within: 60s", "accept: {rootcause: [nic_fault]}", '25:12: "rootcause" is no answer; did you mean'),
@@ -76,6 +76,30 @@ def test_what_is_expected_is_checked(tmp_path: Path, old: str, new: str, error: 
     assert any(found.startswith(error) for found in checked(tmp_path, OPTIC.replace(old, new))), checked(
         tmp_path, OPTIC.replace(old, new)
     )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ("symbol_errors_per_s: 40", "symbol_errors_per_s: -40", "expected a number of 0 or more"),
+        ("duration: 3m", "duration: 0s", "a scenario lasts more than nothing, and at most 100h"),
+        ("duration: 3m", "duration: 90d", "a scenario lasts more than nothing, and at most 100h"),
+        ("id: optic", 'id: "op\\ntic"', "an id is one line of at most 120 characters that can be printed"),
+        ("fault: ib_optic_degraded", 'fault: "ib\\n\\e[31moptic"', 'unknown fault kind "ib optic"'),
+        ("jobs:\n", "jobs:\nJOB", 'a job "4242" stands here twice'),
+    ],
+)
+def test_what_cannot_be_meant_is_an_error(tmp_path: Path, old: str, new: str, error: str) -> None:
+    """Not a scenario that is played for ever, or in which something is less than nothing; a message is one line."""
+    job = OPTIC[OPTIC.index("- id:") : OPTIC.index("events:")]
+    text = OPTIC.replace(old, new.replace("JOB", job), 1)
+    assert text != OPTIC
+    assert [found for found in checked(tmp_path, text) if error in found and "\n" not in found], checked(tmp_path, text)
+
+
+def test_light_and_clocks_may_be_below_nothing(tmp_path: Path) -> None:
+    """Some numbers have a sign."""
+    assert checked(tmp_path, OPTIC.replace("symbol_errors_per_s: 40", "rx_power_dbm: -12")) == []
 
 
 def test_no_such_scenario() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from stethoscope.sim.control import ask
 from stethoscope.sim.kinds.registry import KINDS
+from stethoscope.sim.listing import kind_lines
 from stethoscope.specs.fleet import read_fleet
 
 COMMAND = [sys.executable, "-m", "stethoscope", "sim"]
@@ -99,10 +100,19 @@ def test_the_bundled_scenarios_and_every_kind_are_listed() -> None:
         [*COMMAND, "--list"], capture_output=True, text=True, timeout=30, env=os.environ, check=False
     )
     assert result.returncode == 0
-    assert "  demo\tAn optic loses light" in result.stdout
+    assert "  demo       An optic loses light" in result.stdout
     for name in KINDS:
-        assert f"\n  {name}: " in result.stdout
-    assert "      where   NODE/ib/HCA\n      params  symbol_errors_per_s=40 1/s" in result.stdout
+        assert f"\n{name}: " in result.stdout
+    assert "    where   NODE/ib/HCA\n    params  symbol_errors_per_s=40 1/s" in result.stdout
+    assert "down_s=4s" in result.stdout
+    assert all(param.meaning for kind in KINDS.values() for param in kind.params.values())
+
+
+def test_the_list_can_be_read_in_a_narrow_terminal() -> None:
+    """Words are not broken: the places of one kind have a line to themselves."""
+    lines = list(kind_lines(80))
+    assert [line for line in lines if len(line) > 80 and "where" not in line and "value=" not in line] == []
+    assert any(line.startswith(" " * 20) and line.strip() for line in lines)
 
 
 def test_a_fault_is_injected_into_the_fleet_that_runs(tmp_path: Path) -> None:

@@ -34,13 +34,13 @@ class HistoricCounters(Kind):
     severity = "none"
     targets = frozenset({"ib", "gpu", "nvlink"})
     params: ClassVar[Mapping[str, Param]] = {
-        "link_downed": Param(3.0, "count"),
-        "symbol_errors": Param(65535.0, "count"),
-        "recoveries": Param(0.0, "count"),
-        "discards": Param(0.0, "count"),
-        "xmit_wait": Param(0.0, "count"),
-        "sbe": Param(0.0, "count"),
-        "crc": Param(0.0, "count"),
+        "link_downed": Param(3.0, "count", meaning="counted before the start"),
+        "symbol_errors": Param(65535.0, "count", meaning="likewise"),
+        "recoveries": Param(0.0, "count", meaning="likewise"),
+        "discards": Param(0.0, "count", meaning="likewise"),
+        "xmit_wait": Param(0.0, "count", meaning="likewise"),
+        "sbe": Param(0.0, "count", meaning="likewise"),
+        "crc": Param(0.0, "count", meaning="likewise"),
     }
 
     def apply(self, effects: Effects, age_s: float) -> None:
@@ -65,7 +65,9 @@ class IdleNode(Kind):
     scope = "none"
     severity = "none"
     targets = frozenset({"node"})
-    params: ClassVar[Mapping[str, Param]] = {"pcie_gen": Param(1.0, "gen")}
+    params: ClassVar[Mapping[str, Param]] = {
+        "pcie_gen": Param(1.0, "gen", meaning="generation to which its idle links fall")
+    }
 
     def apply(self, effects: Effects, age_s: float) -> None:
         """Show the lowered links of every GPU, unless a job runs there."""
@@ -84,8 +86,8 @@ class MaintenanceDrain(Kind):
     severity = "none"
     targets = frozenset({"node", "rack"})
     params: ClassVar[Mapping[str, Param]] = {
-        "reason": Param("maint: firmware", "text"),
-        "down": Param(False, "bool"),
+        "reason": Param("maint: firmware", "text", meaning="as it stands in Slurm"),
+        "down": Param(False, "bool", meaning="it is switched off, too"),
     }
 
     def apply(self, effects: Effects, age_s: float) -> None:
@@ -107,8 +109,8 @@ class CheckpointPeriodic(Kind):
     severity = "none"
     targets = frozenset({"job"})
     params: ClassVar[Mapping[str, Param]] = {
-        "every": Param("4m", "s"),
-        "write_s": Param(25.0, "s"),
+        "every": Param("4m", "s", meaning="time from one to the next"),
+        "write_s": Param(25.0, "s", meaning="what writing one takes"),
     }
     _MOST = 500
 
@@ -147,9 +149,9 @@ class AmbientShift(Kind):
     severity = "none"
     targets = frozenset({"fleet", "rack"})
     params: ClassVar[Mapping[str, Param]] = {
-        "delta_c": Param(4.0, "C"),
-        "compute_factor": Param(1.015, "ratio"),
-        "ramp": Param("10m", "s"),
+        "delta_c": Param(4.0, "C", meaning="how much warmer the room gets", signed=True),
+        "compute_factor": Param(1.015, "ratio", meaning="time of computing then, as a share of the ordinary"),
+        "ramp": Param("10m", "s", meaning="time until it is that warm"),
     }
 
     def ramp(self) -> tuple[float, float]:
@@ -175,7 +177,7 @@ class JobFinished(Kind):
     scope = "none"
     severity = "none"
     targets = frozenset({"job"})
-    params: ClassVar[Mapping[str, Param]] = {"exit_code": Param(0.0, "code")}
+    params: ClassVar[Mapping[str, Param]] = {"exit_code": Param(0.0, "code", meaning="of the job")}
     lines = (Line("job", 0.0, "rank0", "[rank0]: training finished, final checkpoint saved"),)
 
     def apply(self, effects: Effects, age_s: float) -> None:

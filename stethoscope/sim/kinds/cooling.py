@@ -63,7 +63,7 @@ class FanFailed(Kind):
     targets = frozenset({"node"})
     params: ClassVar[Mapping[str, Param]] = {
         "rpm": Param(0.0, "rpm", meaning="at which it still turns"),
-        "temp_rise_c": Param(6.0, "C", meaning="how much warmer the GPUs behind it get"),
+        "temp_rise_c": Param(6.0, "C", meaning="how much warmer the GPUs behind it get", signed=True),
         "gpus": Param((), "list", meaning="numbers of the GPUs behind it; none: all get a little warmer"),
         "throttle": Param(False, "bool", meaning="whether they get so hot that they slow down"),
         "clock_mhz": Param(1300.0, "MHz", meaning="their clock then"),
@@ -105,7 +105,7 @@ class RackCoolingFault(Kind):
     core = False
     targets = frozenset({"rack"})
     params: ClassVar[Mapping[str, Param]] = {
-        "inlet_c": Param(38.0, "C", meaning="air at the inlets; 24 is healthy"),
+        "inlet_c": Param(38.0, "C", meaning="air at the inlets; 24 is healthy", signed=True),
         "ramp": Param("5m", "s", meaning="until it is that hot"),
         "throttle": Param(True, "bool", meaning="whether GPUs get so hot that they slow down"),
     }

@@ -35,7 +35,7 @@ class DataLoaderSlow(Kind):
     params: ClassVar[Mapping[str, Param]] = {
         "stall_s": Param(0.4, "s", meaning="more waiting for data in every step"),
         "workers_busy": Param(True, "bool", meaning="the loaders decode all the time, or wait for input"),
-        "ramp": Param("10s", "s"),
+        "ramp": Param("10s", "s", meaning="time until it is that bad"),
     }
 
     def ramp(self) -> tuple[float, float]:
@@ -69,9 +69,9 @@ class SharedFsStall(Kind):
         "write_lat_ms": Param(1500.0, "ms", meaning="4 when healthy"),
         "rpc_backlog": Param(400.0, "count", meaning="requests of a client that wait for a slot; 1 when healthy"),
         "stall_s": Param(1.5, "s", meaning="waiting for data in every step of every rank"),
-        "kind": Param("nfs", "text", ("nfs", "lustre")),
+        "kind": Param("nfs", "text", ("nfs", "lustre"), meaning="type of the file system"),
         "not_responding": Param(False, "bool", meaning="no answer at all"),
-        "ramp": Param("30s", "s"),
+        "ramp": Param("30s", "s", meaning="time until it is that bad"),
     }
 
     def ramp(self) -> tuple[float, float]:

@@ -63,8 +63,8 @@ class IbOpticDegraded(Kind):
         "symbol_errors_per_s": Param(40.0, "1/s", meaning="damaged symbols that the port counts"),
         "recoveries_per_min": Param(1.0, "1/min", meaning="times that the link trains anew"),
         "bandwidth_factor": Param(0.5, "ratio", meaning="what is left of the link's bandwidth"),
-        "rx_power_dbm": Param(-9.5, "dBm", meaning="light on the darkest lane; a healthy one gets 1 to 3"),
-        "module_temp_c": Param(None, "C", meaning="temperature of the module"),
+        "rx_power_dbm": Param(-9.5, "dBm", meaning="light on the darkest lane; a healthy one gets 1 to 3", signed=True),
+        "module_temp_c": Param(None, "C", meaning="temperature of the module", signed=True),
         "ramp": Param("60s", "s", meaning="time until it is that bad"),
     }
 

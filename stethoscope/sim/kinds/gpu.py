@@ -98,7 +98,7 @@ class GpuPowerBrake(_SlowGpus):
     params: ClassVar[Mapping[str, Param]] = {
         "clock_factor": Param(0.5, "ratio", meaning="clock while the brake is on, as a share of the ordinary"),
         "duty": Param(1.0, "ratio", meaning="share of the time in which the brake is on"),
-        "ramp": Param("5s", "s"),
+        "ramp": Param("5s", "s", meaning="time until it is that bad"),
     }
 
     def ramp(self) -> tuple[float, float]:
@@ -126,7 +126,7 @@ class GpuPowerCapLow(_SlowGpus):
     params: ClassVar[Mapping[str, Param]] = {
         "limit_w": Param(400.0, "W", meaning="limit that is set"),
         "clock_mhz": Param(None, "MHz", meaning="clock when busy; follows from the limit unless given"),
-        "ramp": Param("5s", "s"),
+        "ramp": Param("5s", "s", meaning="time until the clocks are down"),
     }
 
     def ramp(self) -> tuple[float, float]:

@@ -194,7 +194,7 @@ class GpuDbe(StoppedRank):
             "pending", "text", ("pending", "failed", "none"), meaning="what becomes of the row: Xid 63, Xid 64, no row"
         ),
         "dbe": Param(1.0, "count", meaning="errors"),
-        "outcome": Param("crash", "text", _OUTCOMES),
+        "outcome": Param("crash", "text", _OUTCOMES, meaning="the rank gets an error, or never returns"),
     }
     lines = (
         Line(
@@ -259,7 +259,7 @@ class NvlinkLinkDown(StoppedRank):
     targets = frozenset({"nvlink"})
     dies_s, job_ends_s = 1.0, 12.0
     params: ClassVar[Mapping[str, Param]] = {
-        "outcome": Param("crash", "text", _OUTCOMES),
+        "outcome": Param("crash", "text", _OUTCOMES, meaning="the ranks get an error, or never return"),
         "sxid": Param(False, "bool", meaning="the switch at the other end reports it too"),
     }
     lines = (

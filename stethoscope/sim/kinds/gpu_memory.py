@@ -27,7 +27,7 @@ class GpuSbeGrowth(Kind):
     severity = "P2"
     targets = frozenset({"gpu"})
     params: ClassVar[Mapping[str, Param]] = {
-        "per_minute": Param(30.0, "1/min"),
+        "per_minute": Param(30.0, "1/min", meaning="errors that are corrected"),
         "xid92": Param(False, "bool", meaning="so many that the driver stops telling of each"),
     }
     lines = (
@@ -57,7 +57,7 @@ class GpuRowRemapPending(Kind):
     scope = "local"
     severity = "P2"
     targets = frozenset({"gpu"})
-    params: ClassVar[Mapping[str, Param]] = {"rows": Param(1.0, "count")}
+    params: ClassVar[Mapping[str, Param]] = {"rows": Param(1.0, "count", meaning="rows that wait")}
 
     def apply(self, effects: Effects, age_s: float) -> None:
         """Set the flag, and count the rows."""
@@ -76,7 +76,7 @@ class GpuSdc(Kind):
     core = False
     targets = frozenset({"gpu"})
     params: ClassVar[Mapping[str, Param]] = {
-        "loss_jump": Param(0.6, "loss", meaning="height of a spike"),
+        "loss_jump": Param(0.6, "loss", meaning="height of a spike", signed=True),
         "diag_fails": Param(True, "bool", meaning="the diagnosis of DCGM finds it"),
     }
 

@@ -82,7 +82,7 @@ class PcieAerStorm(Kind):
     severity = "P2"
     core = False
     targets = frozenset({"gpu", "ib"})
-    params: ClassVar[Mapping[str, Param]] = {"per_minute": Param(300.0, "1/min")}
+    params: ClassVar[Mapping[str, Param]] = {"per_minute": Param(300.0, "1/min", meaning="errors that are corrected")}
     lines = (
         Line("kernel", 0.0, "node", "pcieport {root_port}: AER: Multiple Corrected error received: {device_pci}"),
         Line(

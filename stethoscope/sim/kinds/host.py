@@ -209,7 +209,9 @@ class ClockSkew(Kind):
     scope = "local"
     severity = "P2"
     targets = frozenset({"node"})
-    params: ClassVar[Mapping[str, Param]] = {"offset_ms": Param(4200.0, "ms", meaning="how far it is ahead")}
+    params: ClassVar[Mapping[str, Param]] = {
+        "offset_ms": Param(4200.0, "ms", meaning="how far it is ahead", signed=True)
+    }
     lines = (Line("syslog", 0.0, "node", "chronyd[911]: Can't synchronise: no selectable sources"),)
 
     def apply(self, effects: Effects, age_s: float) -> None:

@@ -26,8 +26,8 @@ class NvlinkCrcErrors(Kind):
     severity = "P2"
     targets = frozenset({"nvlink"})
     params: ClassVar[Mapping[str, Param]] = {
-        "crc_per_s": Param(20.0, "1/s"),
-        "replay_per_s": Param(8.0, "1/s"),
+        "crc_per_s": Param(20.0, "1/s", meaning="damaged packets"),
+        "replay_per_s": Param(8.0, "1/s", meaning="packets that are sent again"),
         "bandwidth_factor": Param(0.98, "ratio", meaning="what is left of the GPU's bandwidth inside the node"),
         "lane_down": Param(False, "bool", meaning="the link runs on half of its lanes"),
     }

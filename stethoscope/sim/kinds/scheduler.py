@@ -36,7 +36,7 @@ class MultiJobContention(Kind):
         "nvlink_share": Param(0.0, "ratio", meaning="of its NVLink traffic that the other one takes"),
         "bandwidth_factor": Param(0.6, "ratio", meaning="on a leaf: what is left for the job"),
         "foreign_job": Param("0", "text", meaning="Slurm's id of the other one; 0 for what no job has"),
-        "foreign_proc": Param("python3", "text"),
+        "foreign_proc": Param("python3", "text", meaning="process of the other one"),
     }
 
     def apply(self, effects: Effects, age_s: float) -> None:

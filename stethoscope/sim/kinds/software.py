@@ -42,10 +42,12 @@ class RankProcessDied(Kind):
     severity = "P1"
     targets = frozenset({"rank", "job"})
     params: ClassVar[Mapping[str, Param]] = {
-        "signal": Param("SIGSEGV", "text", ("SIGSEGV", "SIGKILL", "exception", "silent")),
+        "signal": Param(
+            "SIGSEGV", "text", ("SIGSEGV", "SIGKILL", "exception", "silent"), meaning="what ends the process"
+        ),
         "log": Param(True, "bool", meaning="the rank or the kernel leaves a line"),
         "all_ranks": Param(False, "bool", meaning="all ranks of the job end in the same second"),
-        "outcome": Param("crash", "text", ("crash", "hang")),
+        "outcome": Param("crash", "text", ("crash", "hang"), meaning="the others get an error, or wait"),
     }
     lines = (
         Line(
@@ -96,7 +98,7 @@ class AppIllegalAccess(Kind):
     targets = frozenset({"gpu"})
     params: ClassVar[Mapping[str, Param]] = {
         "xid": Param(31.0, "code", meaning="31 or 13"),
-        "outcome": Param("crash", "text", ("crash", "hang")),
+        "outcome": Param("crash", "text", ("crash", "hang"), meaning="the rank gets an error, or never returns"),
     }
     lines = (
         Line(
@@ -262,8 +264,8 @@ class DriverVersionDrift(Kind):
     severity = "P2"
     targets = frozenset({"node"})
     params: ClassVar[Mapping[str, Param]] = {
-        "version": Param("535.183.01", "text"),
-        "effect": Param("none", "text", ("none", "start_fail", "slow")),
+        "version": Param("535.183.01", "text", meaning="of the driver on that node"),
+        "effect": Param("none", "text", ("none", "start_fail", "slow"), meaning="what comes of it"),
         "compute_factor": Param(1.0, "ratio", meaning="of the time that computing takes, with effect slow"),
     }
     lines = (
@@ -312,8 +314,8 @@ class NcclEnvDrift(Kind):
     severity = "P1"
     targets = frozenset({"node", "job"})
     params: ClassVar[Mapping[str, Param]] = {
-        "variable": Param("NCCL_IB_HCA", "text"),
-        "value": Param("mlx5_0,mlx5_1,mlx5_2,mlx5_3", "text"),
+        "variable": Param("NCCL_IB_HCA", "text", meaning="that is set otherwise there"),
+        "value": Param("mlx5_0,mlx5_1,mlx5_2,mlx5_3", "text", meaning="what it is set to"),
         "bandwidth_factor": Param(0.5, "ratio", meaning="what is left of the job's communication"),
     }
     lines = (Line("job", 0.0, "node", "{node}:{pid}:{tid} [{gpu}] NCCL INFO {variable} set by environment to {value}"),)
@@ -359,7 +361,7 @@ class LossDivergence(Kind):
     targets = frozenset({"job"})
     params: ClassVar[Mapping[str, Param]] = {
         "to": Param("nan", "text", meaning="nan, or the loss that it reaches"),
-        "ramp": Param("2m", "s"),
+        "ramp": Param("2m", "s", meaning="time until it is there"),
     }
 
     def ramp(self) -> tuple[float, float]:
