@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stethoscope.analysis.job_list import known_nodes
+from stethoscope.analysis.triage_leaves import waiting_leaves
 from stethoscope.model.frame import LinkState
 from stethoscope.model.metric import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from stethoscope.model.fleet import FleetSnapshot, Node
     from stethoscope.model.job import Standing
+    from stethoscope.model.scheduler import Job
 
 _FLAT, _MOST_IDLE = 0.03, 0.5
 """Share of what its sisters send below which a port is idle; more idle ones than so many are none."""
@@ -77,6 +80,25 @@ def slow_disks(snapshot: FleetSnapshot, nodes: Iterable[Node]) -> Iterator[tuple
         for place, value in found[name]:
             if value > max(_LATE_MS, _TIMES * usual):
                 yield place, round(value, 2), round(usual, 2)
+
+
+def filled_leaves(snapshot: FleetSnapshot, nodes: Sequence[Node], job: Job) -> Iterator[tuple[str, str, float]]:
+    """Yield what waits and who fills it; where no node behind a leaf is free of the job, another job of Slurm that runs
+    on some of these very nodes, and on none elsewhere, is who else sends through it."""
+    found = list(waiting_leaves(snapshot, nodes))
+    yield from found
+    own = {node.name for node in nodes}
+    told = {leaf for what, leaf, _ in found if what == "leaf_foreign"}
+    for what, leaf, value in found:
+        if what != "leaf_waits" or leaf in told:
+            continue
+        name = leaf.partition("/")[2]
+        behind = {one.name for one in snapshot.nodes if any(one.leaf(at) == name for at in range(len(one.ports)))}
+        for other in snapshot.jobs:
+            there = {node.name for node in known_nodes(other, snapshot)}
+            if other.id != job.id and other.state == "running" and there & own and there <= behind:
+                yield "leaf_foreign", leaf, value
+                break
 
 
 def unreachable(

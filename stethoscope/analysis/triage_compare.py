@@ -1,11 +1,13 @@
 """What several answers of one tool show together that none shows alone: settings that differ between the ranks of a
-job, a port that lacks the address entry of its sisters."""
+job, a port that lacks the address entry of its sisters, processors of which none is as fast as it can be."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
+from stethoscope.analysis.triage_case import SLOWER
 from stethoscope.analysis.triage_claims import Claim
 from stethoscope.clock import iso
 from stethoscope.model.finding import Fact
@@ -19,7 +21,10 @@ if TYPE_CHECKING:
 
 _MATTER = ("NCCL_", "TORCH_NCCL_", "UCX_", "FI_", "GLOO_", "CUDA_LAUNCH")
 _LEAST_NODES, _FEW = 3, 0.5
-_DIFFERS, _LACKS = 0.85, 0.85
+_DIFFERS, _LACKS, _CAPPED = 0.85, 0.85, 0.8
+_CLOCKS = re.compile(r"(?m)^scaling_(?P<which>cur|max)_freq +\d+ +(?P<khz>\d+)$")
+_HELD = 0.6
+"""Share of what they can do below which all processors of a node that trains are held back."""
 
 
 def compared(measured: Sequence[Measured], cases: Sequence[Case]) -> Iterator[Claim]:
@@ -30,6 +35,8 @@ def compared(measured: Sequence[Measured], cases: Sequence[Case]) -> Iterator[Cl
     for one in measured:
         if one.probe == "show_gids":
             yield from _addresses(one)
+        if one.probe == "top" and any(node_of(one.place) in case.nodes and case.trouble == SLOWER for case in cases):
+            yield from _clocks(one)
 
 
 def _settings(case: Case, answers: Sequence[Measured]) -> Iterator[Claim]:
@@ -79,3 +86,17 @@ def _addresses(answer: Measured) -> Iterator[Claim]:
         says = "has no RoCE v2 entry with an IPv4 address; its sisters have one"
         fact = Fact(says, 0, "1", lacking[0], iso(answer.at), "show_gids")
         yield Claim("gid_or_pkey_misconfig", lacking, _LACKS, "measured", None, None, (fact,), rule="gids", says=says)
+
+
+def _clocks(answer: Measured) -> Iterator[Claim]:
+    """Yield a node whose fastest processor runs far below what it can do, although its ranks keep some busy."""
+    clocks: dict[str, int] = {}
+    for found in _CLOCKS.finditer(answer.text):
+        clocks[found["which"]] = max(clocks.get(found["which"], 0), int(found["khz"]))
+    if not clocks.get("cur") or clocks["cur"] >= _HELD * clocks.get("max", 0):
+        return
+    node = node_of(answer.place)
+    mhz, most = clocks["cur"] // 1000, clocks["max"] // 1000
+    says = f"the fastest of its processors runs at {mhz} MHz, of {most}"
+    fact = Fact("clock of the fastest processor, MHz", mhz, str(most), node, iso(answer.at), "top")
+    yield Claim("cpu_config", (node,), _CAPPED, "measured", None, None, (fact,), rule="clocks", says=says)

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stethoscope.analysis.job_list import known_nodes
-from stethoscope.analysis.triage_beside import idle_ports, slow_disks, spikes, unreachable
-from stethoscope.analysis.triage_leaves import waiting_leaves
+from stethoscope.analysis.triage_beside import filled_leaves, idle_ports, slow_disks, spikes, unreachable
 from stethoscope.model.ids import gpu_place, job_place
 from stethoscope.model.metric import Scope
 from stethoscope.model.verdict import Seen
@@ -208,7 +207,7 @@ class Watch:
         elif not stands and lost is not None and lost >= SLOW:
             for disk, took, usual in slow_disks(snapshot, nodes):
                 yield "disk_slow", disk, took, f"{usual} ms, as on the other nodes", now
-            for what, leaf, value in waiting_leaves(snapshot, nodes):
+            for what, leaf, value in filled_leaves(snapshot, nodes, job):
                 yield what, leaf, value, "as the other leaves", now
             yield from _who_is_late(watched, places, place, now, lost)
 

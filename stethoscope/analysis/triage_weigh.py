@@ -43,6 +43,8 @@ class Hypothesis:
     """How well it explains what the job does: 1 well, 0 not at all."""
     case: Case | None = None
     """The job that feels it."""
+    is_idle: bool = False
+    """It is on nodes on which no job of the fleet runs."""
     explained_by: Hypothesis | None = None
     explained_at: str = ""
     """How near: part, node, rack, job, all."""
@@ -169,6 +171,7 @@ def fit(hypotheses: list[Hypothesis], cases: list[Case], places: Places) -> None
         touched = {f"job/{job.id}" for place in one.places for job in places.jobs_on(place)}
         own = [case for case in troubled if case.place in touched]
         one.case = own[0] if own else next((case for case in cases if case.place in touched), None)
+        one.is_idle = bool(cases) and not touched and places.node(node_of(one.unit)) is not None
         if not troubled:
             one.fit = 1.0
         elif not own:
@@ -300,7 +303,9 @@ def _reaches(cause: Hypothesis, other: Hypothesis, at: str, places: Places) -> b
 
 
 def _is_first(one: Hypothesis, other: Hypothesis) -> bool:
-    """Tell which of two that explain each other is the cause: the earlier, else the heavier."""
+    """Tell which of two that explain each other is the cause: what fits what the job does, the earlier, the heavier."""
+    if abs(one.fit - other.fit) > _NOT_SO:
+        return one.fit > other.fit
     if one.since is not None and other.since is not None and abs(one.since - other.since) > 5.0:
         return one.since < other.since
     return (one.weight, other.cause) > (other.weight, one.cause)

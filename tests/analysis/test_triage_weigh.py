@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from stethoscope.analysis.triage_case import NONE, Case, holds
+from stethoscope.analysis.triage_case import NONE, SLOWER, STOPPED, Case, holds
 from stethoscope.analysis.triage_claims import Claim
 from stethoscope.analysis.triage_compare import compared
 from stethoscope.analysis.triage_places import Places
-from stethoscope.analysis.triage_weigh import explain, hypotheses_of
+from stethoscope.analysis.triage_weigh import explain, fit, hypotheses_of
 from stethoscope.model.finding import Fact
 from stethoscope.model.fleet import FleetSnapshot
 from stethoscope.model.scheduler import Job
@@ -147,3 +147,29 @@ def test_the_port_without_an_address_is_found() -> None:
     text = "\n".join([row.format("mlx5_0", 3, 0), "mlx5_1 1 0 fe80:0000:0000:0000:a288:c2ff:0001:0001 v1 eth1"])
     (found,) = compared([Measured("gpu-001", "show_gids", 10.0, text)], [])
     assert (found.cause, found.places) == ("gid_or_pkey_misconfig", ("gpu-001/ib/mlx5_1",))
+
+
+@pytest.mark.parametrize(("trouble", "expected"), [(STOPPED, "node_down"), (NONE, "telemetry_lost")])
+def test_what_the_job_does_tells_a_dead_node_from_a_silent_one(trouble: str, expected: str) -> None:
+    case = Case("job/7", JOB, frozenset(JOB.nodes), since=120.0, values={"trouble": trouble})
+    silent = claim("telemetry_lost", "gpu-003", weight=0.8, since=100.0)
+    hypotheses = hypotheses_of([silent, claim("node_down", "gpu-003", weight=0.85, since=150.0)], BOOKS, PLACES)
+    fit(hypotheses, [case], PLACES)
+    explain(hypotheses, PLACES)
+    assert [one.cause for one in hypotheses if one.explained_by is None] == [expected]
+
+
+def clocks(cur_khz: int, resting_khz: int = 800_000) -> Measured:
+    """Return what a node says of the clocks of its cores."""
+    cores = (("cur", 134, cur_khz), ("cur", 58, resting_khz), ("max", 192, 3_700_000))
+    return Measured("gpu-002", "top", 10.0, "".join(f"scaling_{which}_freq {n:7d} {khz}\n" for which, n, khz in cores))
+
+
+def test_processors_that_are_held_back_are_found() -> None:
+    case = Case("job/7", JOB, frozenset(JOB.nodes), values={"trouble": SLOWER})
+    (found,) = compared([clocks(1_200_000)], [case])
+    assert (found.cause, found.places) == ("cpu_config", ("gpu-002",))
+    assert found.says == "the fastest of its processors runs at 1200 MHz, of 3700"
+    assert list(compared([clocks(3_400_000)], [case])) == []
+    # Where nothing is slow the cores may rest.
+    assert list(compared([clocks(1_200_000)], [])) == []
