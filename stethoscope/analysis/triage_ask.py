@@ -61,6 +61,8 @@ class AskStep:
     wanted: tuple[Wanted, ...] = ()
     why: tuple[str, ...] = ()
     """What of the flow says so, condition by condition."""
+    decides: bool = False
+    """The proposed answer comes from the root cause that was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ class Asked:
     title: str = ""
     place: str = ""
     """The job that it is about, empty for none."""
+    trouble: str = NONE
+    """What that job does, as `triage_case` says it."""
     steps: tuple[AskStep, ...] = ()
     file: str = ""
     """Where the flow is written."""
@@ -89,7 +93,7 @@ def ask(scene: Scene, books: Playbooks, answers: Mapping[tuple[str, str], Answer
     case = _case_of(scene, found, books)
     flow = flow_for(case, books)
     if flow is None:
-        return Asked(found, place=case.place)
+        return Asked(found, place=case.place, trouble=case.trouble)
     own = {step: said for (id_, step), said in answers.items() if id_ == flow.id}
     found = _overridden(found, flow, case, books, own)
     case.values.update(cause=found.verdict.root_cause, layer=found.layer)
@@ -101,7 +105,9 @@ def ask(scene: Scene, books: Playbooks, answers: Mapping[tuple[str, str], Answer
         )
         for step in steps
     )  # fmt: skip
-    return Asked(replace(found, path=path), flow.id, flow.title, case.place, steps, books.files.get(flow.id, ""))
+    return Asked(
+        replace(found, path=path), flow.id, flow.title, case.place, case.trouble, steps, books.files.get(flow.id, "")
+    )
 
 
 def _case_of(scene: Scene, found: Diagnosis, books: Playbooks) -> Case:
@@ -226,14 +232,22 @@ def _walk(found: Diagnosis, flow: FlowSpec, case: Case, own: Mapping[str, Answer
         is_found = when is None or _is_found(when)
         confidence = 0.0 if proposed == NOT_KNOWN else found.verdict.confidence if is_found else 1.0
         yield AskStep(
-            step.id, step.question, proposed, answer, said.how if said is not None else "", confidence,
-            tuple(each.answer for each in step.answers), tuple(_facts(step, when, case, found))[:_MOST_FACTS],
-            tuple(_wanted(step, proposed, when, case, found))[:_MOST_WANTED], tuple(_why(step, case)),
-        )  # fmt: skip
+            step.id,
+            step.question,
+            proposed,
+            answer,
+            said.how if said is not None else "",
+            confidence,
+            tuple(each.answer for each in step.answers),
+            tuple(_facts(step, when, case, found, is_told=proposed != NOT_KNOWN))[:_MOST_FACTS],
+            tuple(_wanted(step, proposed, when, case, found))[:_MOST_WANTED],
+            tuple(_why(step, case)),
+            when is not None and is_found,
+        )
         at = then
 
 
-def _facts(step: StepSpec, when: WhenSpec | None, case: Case, found: Diagnosis) -> Iterator[Weighed]:
+def _facts(step: StepSpec, when: WhenSpec | None, case: Case, found: Diagnosis, *, is_told: bool) -> Iterator[Weighed]:
     told: set[Fact] = set()
 
     def told_once(sign: str, facts: Sequence[Fact]) -> Iterator[Weighed]:
@@ -251,7 +265,8 @@ def _facts(step: StepSpec, when: WhenSpec | None, case: Case, found: Diagnosis) 
         if other.when is None or other.when is when:
             continue
         for leaf in _leaves(other.when):
-            yield from told_once(*_of_other(leaf, case, found, is_chosen=when is not None))
+            sign, facts = _of_other(leaf, case, found, is_chosen=when is not None)
+            yield from told_once(sign if is_told else "?", facts)
 
 
 def _of_other(leaf: WhenSpec, case: Case, found: Diagnosis, *, is_chosen: bool) -> tuple[str, list[Fact]]:
@@ -319,4 +334,5 @@ def condition_words(when: WhenSpec) -> str:
     if when.equals is not None:
         return f"when {meaning} is {when.equals}"
     bounds = [f"over {when.over:g}" if when.over is not None else "", f"under {when.under:g}" if when.under else ""]
-    return f"when there are {meaning} {' and '.join(bound for bound in bounds if bound)}".rstrip()
+    said = " and ".join(bound for bound in bounds if bound)
+    return f"when {meaning}: {said}" if said else f"when seen: {meaning}"

@@ -32,6 +32,7 @@ class ViewState:
         mark = hashlib.sha256(fleet.encode(errors="backslashreplace")).hexdigest()[:8]
         self.path = self._directory / f"{word or 'fleet'}-{mark}.json"
         self.named_path = self._directory / "named.json"
+        self.triage_path = self.path.with_suffix(".triage.json")
 
     def load(self) -> dict[str, Any]:
         """Return what was kept last, empty when there is nothing."""
@@ -41,6 +42,15 @@ class ViewState:
     def save(self, said: Mapping[str, object]) -> None:
         """Keep `said`, in one step and for the user alone; OSError when that cannot be."""
         _write(self.path, {"schema": SCHEMA, "fleet": self._fleet, **said})
+
+    def load_triage(self) -> dict[str, Any]:
+        """Return what was said in a guided triage of this fleet, empty when there is nothing."""
+        said = _read(self.triage_path)
+        return said if said.get("fleet") == self._fleet else {}
+
+    def save_triage(self, said: Mapping[str, object]) -> None:
+        """Keep what was said in a guided triage; OSError when that cannot be."""
+        _write(self.triage_path, {"schema": SCHEMA, "fleet": self._fleet, **said})
 
     def named(self) -> dict[str, dict[str, Any]]:
         """Return the named views, in the order of their names."""

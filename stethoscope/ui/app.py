@@ -24,9 +24,10 @@ from stethoscope.ui.look import Look
 from stethoscope.ui.loop import IS_DATA
 from stethoscope.ui.paint import Difference, Picture
 from stethoscope.ui.present.spans import ASCII, UNICODE
-from stethoscope.ui.pulling import PULL_S, Pulling
+from stethoscope.ui.pulling import PULL_S
 from stethoscope.ui.screens.fleet import FleetScreen
 from stethoscope.ui.theme import NAMES, PALETTES, textual_theme
+from stethoscope.ui.triaging import Triaging
 from stethoscope.ui.typed import Typed
 from stethoscope.ui.widgets.rows import Lines, RowsView
 
@@ -48,7 +49,7 @@ _LAST_S = 10.0
 _PLAIN = Look()
 
 
-class StethoscopeApp(Pulling):
+class StethoscopeApp(Triaging):
     """The console on one session."""
 
     CSS_PATH = "stethoscope.tcss"
@@ -161,6 +162,7 @@ class StethoscopeApp(Pulling):
             self.fleet_screen.restore(ViewState(session.snapshot().fleet), fresh=self._fresh)
         else:
             self.fleet_screen.views = ViewState(session.snapshot().fleet)
+        self.attend(session)
 
     def _check_metric(self, session: SessionLike) -> None:
         known = session.snapshot().catalogue

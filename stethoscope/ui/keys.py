@@ -20,7 +20,7 @@ class Key(NamedTuple):
     help: str
     where: tuple[str, ...]
     """Screens on which it works: fleet, node, heat, drift, preview and result of a probe, logs, what is explained, the
-    findings, one finding, its rule, jobs, or everywhere."""
+    findings, one finding, its rule, jobs, a triage, its verdict, or everywhere."""
     footer: bool = False
     palette: bool = True
     replay: bool = False
@@ -197,6 +197,28 @@ KEYS: tuple[Key, ...] = (
         "Go to the first line.", ("findings",), palette=False),
     Key("findings.last", ("end", "G"), "cursor_last", "findings: to the last", "last",
         "Go to the last line.", ("findings",), palette=False),
+    Key("triage.open", ("t",), "triage", "triage: what is the cause?", "triage",
+        "Be led to the cause: of the selected nodes, else of the whole fleet; of the job, node or finding on screen.",
+        ("fleet", "node", "job", "findings", "finding"), footer=True),
+    Key("triage.accept", ("enter",), "accept", "triage: accept the answer", "accept",
+        "Take the proposed answer and go on; after the last question show the verdict.", ("triage",), footer=True),
+    Key("triage.measure", ("m",), "measure", "triage: measure what would settle it", "measure",
+        "Choose a measurement and see exactly what would be run; its result comes in as a fact.",
+        ("triage", "verdict"), footer=True),
+    Key("triage.other", ("o",), "other_answer", "triage: another answer", "other",
+        "Answer otherwise than is proposed; of what was found only what fits is left.", ("triage",), footer=True),
+    Key("triage.skip", ("s",), "skip_step", "triage: skip the question", "skip",
+        "Leave the question without an answer and go on.", ("triage",), footer=True),
+    Key("triage.back", ("b",), "step_back", "triage: back to the last question", "step back",
+        "Take the last answer back.", ("triage", "verdict"), footer=True),
+    Key("triage.why", ("w",), "toggle_why", "triage: why this answer?", "why",
+        "Show the conditions of the flow and which of them holds.", ("triage",), footer=True),
+    Key("triage.verdict", ("v",), "verdict", "triage: the verdict now", "verdict",
+        "Show the verdict as it is now, whatever is still unanswered.", ("triage",), footer=True),
+    Key("verdict.copy", ("c", "y"), "copy_verdict", "verdict: copy", "copy",
+        "Copy the verdict as text, through the terminal.", ("verdict",), footer=True),
+    Key("verdict.save", ("w",), "save_verdict", "verdict: save as Markdown", "save",
+        "Write the verdict into a file of yours alone, and say where.", ("verdict",), footer=True),
     Key("heat.open", ("H",), "open_heat", "heat: over time", "over time",
         "Show the metric of every node over the last minutes.", ("fleet",)),
     Key("heat.node", ("enter",), "open_node", "heat: open the node", "node",
@@ -217,7 +239,8 @@ KEYS: tuple[Key, ...] = (
     Key("cursor.last", ("end", "G"), "cursor_last", "cursor: to the last row", "last",
         "Go to the last row.", ("fleet",)),
     Key("view.scroll", ("up", "down", "pageup", "pagedown"), "", "view: scroll", "scroll",
-        "Scroll; h j k l do the same.", ("preview", "result", "explained", "finding", "rule"), palette=False),
+        "Scroll; h j k l do the same.", ("preview", "result", "explained", "finding", "rule", "triage", "verdict"),
+        palette=False),
     Key("value.move", ("up", "down", "left", "right"), "", "value: move", "move",
         "Move between values and sections; h j k l do the same, page up and page down by pages.",
         ("node",), palette=False),
@@ -269,7 +292,7 @@ _SHOWN = {
 
 _NOT_IN_REPLAY = (
     "metric.choose", "filter.edit", "logs.open", "node.shell", "probe.choose", "finding.acknowledge",
-    "finding.snooze",
+    "finding.snooze", "triage.open",
 )  # fmt: skip
 """Keys that are not named at the foot of a replay, where moving in time needs the room."""
 

@@ -201,10 +201,10 @@ def card_markdown(entry: Entry, known: Known, glyphs: Glyphs) -> str:
     finding = entry.finding
     title = clean(f"{finding.severity.value} {finding_place(finding)}: {finding.summary}", 300)
     lines = [
-        f"# {_escaped(title)}",
+        f"# {escaped(title)}",
         "",
         f"- finding: `{finding.id.replace('`', '')}`",
-        f"- fleet: {_escaped(clean(known.snapshot.fleet, 200))}",
+        f"- fleet: {escaped(clean(known.snapshot.fleet, 200))}",
         f"- written: {iso(known.wall)}",
         "",
         "```text",
@@ -214,5 +214,6 @@ def card_markdown(entry: Entry, known: Known, glyphs: Glyphs) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Return `text` with everything quoted that is markup in Markdown."""
     return "".join(f"\\{letter}" if letter in "\\`*_{}[]<>#|!" else letter for letter in text)

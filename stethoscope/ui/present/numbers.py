@@ -194,6 +194,24 @@ def fact_text(fact: Fact, catalogue: Mapping[str, Metric]) -> str:
     return f"{text}, {'' if fact.expected.startswith(('peers ', 'was ')) else 'expected '}{fact.expected}"
 
 
+def fact_cells(fact: Fact, catalogue: Mapping[str, Metric]) -> tuple[str, str]:
+    """Return a piece of evidence for a table: what was looked at (`symbol errors over 60 s`), and its value."""
+    match = _FACT.fullmatch(fact.fact)
+    metric = catalogue.get(match["id"]) if match else None
+    value = fact.value
+    if match is None or metric is None:
+        what, percent, _ = fact.fact.partition(", %")
+        if isinstance(value, (int, float)):
+            return what, f"{value + 0.0:g}{' %' if percent else ''}"
+        return fact.fact, " ".join(value.split()) if value is not None else ""
+    span = match["span"] or ""
+    how = "" if not span else span if span.startswith("since") else f"{_SPANS.get(match['how'], 'over ')}{span}"
+    what = f"{title_in_text(metric.title)} {how}".rstrip()
+    if value is None or isinstance(value, str):
+        return what, value or "unknown"
+    return what, _with_unit(value, metric.unit if match["how"] == "delta" else metric.shown_unit)
+
+
 def _without_unit(said: str, title: str) -> str:
     """Return a value without a unit that its title says already: `blocked tasks 3`."""
     value, _, unit = said.rpartition(" ")

@@ -149,6 +149,12 @@ class FindingActions:
         if entry is not None:
             self._with_node(lambda name: self._owner.open_log_since(name, entry.since - BEFORE_S))
 
+    def action_triage(self) -> None:
+        """Be led to the cause of it."""
+        entry = self.entry()
+        if entry is not None:
+            self._owner.open_triage_for(entry.finding)
+
     def action_explain_rule(self) -> None:
         """Show what its rule looks for."""
         from stethoscope.ui.screens.rule import RuleScreen

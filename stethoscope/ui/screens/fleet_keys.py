@@ -191,6 +191,10 @@ class FleetKeys(AtOnceScreen):
         line = self._grid.line_of(current[0]) if self._grid is not None and current is not None else None
         return self._grid.members(line) if self._grid is not None and line is not None else []
 
+    def action_triage(self) -> None:
+        """Be led to the cause of what is wrong with the selected nodes, without a selection with the fleet."""
+        self._owner.open_triage_of(self.selected() if self.marked else ())
+
     def action_mark(self) -> None:
         """Select what the cursor is on, or let it go."""
         self._mark(self._under_cursor())

@@ -97,6 +97,12 @@ class JobScreen(LinesScreen):
         else:
             self._owner.tell("this line leads nowhere")
 
+    def action_triage(self) -> None:
+        """Be led to the cause of what is wrong with the job."""
+        line = self._lines[self._chosen] if 0 <= self._chosen < len(self._lines) else None
+        job = self._shown.id if self._shown is not None else line.job if line is not None else ""
+        self._owner.open_triage(f"job/{job}" if job else "")
+
     def action_open_job_log(self) -> None:
         """Decode the log of the job."""
         line = self._lines[self._chosen] if 0 <= self._chosen < len(self._lines) else None

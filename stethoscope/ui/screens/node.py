@@ -312,6 +312,10 @@ class NodeScreen(Screen[None]):
             place = self._view.snapshot.place(self._view.node, spot.scope, spot.position)
         offer(self._owner, self._node_name, place)
 
+    def action_triage(self) -> None:
+        """Be led to the cause of what is wrong with the node."""
+        self._owner.open_triage(self._node_name)
+
     async def action_shell(self) -> None:
         """Open a shell on the node, and come back."""
         await open_shell(self._owner, self._node_name)

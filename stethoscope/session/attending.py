@@ -1,0 +1,164 @@
+"""What the guided triage of the console is asked from: kept while the console runs, read only while somebody asks."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from stethoscope.analysis.triage_ask import ask
+from stethoscope.analysis.triage_watch import Watch
+from stethoscope.model.verdict import Measured, Scene
+from stethoscope.session.heard import Hearing
+from stethoscope.session.job_notes import JOB_LOG, JobNote
+from stethoscope.specs.codes import load_codes
+from stethoscope.specs.playbook import load_playbooks
+from stethoscope.specs.signature import load_signatures
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stethoscope.analysis.triage_ask import Answer, Asked
+    from stethoscope.model.fleet import FleetSnapshot
+    from stethoscope.model.frame import Frame, Link
+    from stethoscope.model.night import Entry
+    from stethoscope.model.scheduler import Job
+    from stethoscope.model.verdict import Seen
+    from stethoscope.session.probe_result import Result
+    from stethoscope.specs.playbook import Playbooks
+
+LOOK_S, MANY_LOOK_S, MANY_NODES = 2.0, 10.0, 256
+"""How often it is looked who is late and who fell silent, and how often at a fleet of more than so many nodes."""
+_HELD = 4_000_000
+"""Characters of job logs that are held until the first question."""
+
+
+class Moment(NamedTuple):
+    """What belongs to one moment, taken on the event loop; the rest of the work is done beside it."""
+
+    snapshot: FleetSnapshot
+    entries: tuple[Entry, ...]
+    jobs: tuple[Job, ...]
+    seen: tuple[Seen, ...]
+    measured: tuple[Measured, ...]
+    notes: tuple[JobNote, ...]
+    focus: str
+
+
+class Attending:
+    """Watches the jobs of a session, as one of its taps, and answers what is asked about it."""
+
+    def __init__(self) -> None:
+        """Know nothing yet."""
+        self._watch = Watch()
+        self._looked: float | None = None
+        self._since: float | None = None
+        self._noticed: tuple[tuple[Job, ...], tuple[Seen, ...]] = ((), ())
+        """As it was after the last look, which another thread may be making anew."""
+        self._notes: deque[JobNote] = deque()
+        self._size = 0
+        self._hearing: Hearing | None = None
+        self._books: Playbooks | None = None
+        self._aimed: dict[tuple[str, str], str] = {}
+        """By probe and the place that it ran at, the place that was asked about."""
+
+    def watched_s(self, snapshot: FleetSnapshot) -> float:
+        """Return for how long it has been watched."""
+        return 0.0 if self._since is None else max(0.0, snapshot.mono - self._since)
+
+    def look(self, snapshot: FleetSnapshot) -> None:
+        """Take in a snapshot when that is due, in a thread: for 2,000 nodes it takes a tenth of a second.
+
+        One from before begins everything anew: somebody went back in time.
+        """
+        if self._looked is not None and snapshot.mono < self._looked:
+            self._watch, self._looked, self._since, self._hearing = Watch(), None, None, None
+        every = MANY_LOOK_S if len(snapshot.nodes) > MANY_NODES else LOOK_S
+        if self._looked is None or snapshot.mono - self._looked >= every:
+            self._looked = snapshot.mono
+            if self._since is None and any(node.frames for node in snapshot.nodes):
+                self._since = snapshot.mono
+            self._watch.look(snapshot)
+            self._noticed = self._watch.jobs, self._watch.seen
+
+    def aim(self, probe: str, place: str, asked_about: str) -> None:
+        """Remember that what `probe` says at `place` answers a question about another place."""
+        self._aimed[probe, place] = asked_about
+
+    def moment(
+        self, snapshot: FleetSnapshot, entries: Mapping[str, Entry], results: Mapping[Any, Result], focus: str
+    ) -> Moment:
+        """Return all that belongs to this moment; `results` are those of on-demand probes."""
+        notes = tuple(self._notes)
+        self._notes.clear()
+        self._size = 0
+        measured = tuple(self._measured(result) for result in results.values())
+        jobs, seen = self._noticed
+        return Moment(snapshot, tuple(entries.values()), jobs, seen, measured, notes, focus)
+
+    def _measured(self, result: Result) -> Measured:
+        place = result.aim.place or result.aim.node
+        text = "\n".join(section.text for section in result.sections) or result.words
+        place = self._aimed.get((result.probe, place), place)
+        return Measured(place, result.probe, result.at, text, result.items, result.status.value)
+
+    def answer(self, moment: Moment, answers: Mapping[tuple[str, str], Answer]) -> tuple[Scene, Asked]:
+        """Return the scene of a moment and what is asked about it; takes up to a second of work, one at a time, in a
+        thread. DataError when a playbook is broken."""
+        if self._books is None:
+            self._books = load_playbooks()
+        if self._hearing is None:
+            self._hearing = Hearing(load_signatures(), load_codes(), moment.snapshot.wall)
+        hearing = self._hearing
+        hearing.kernels(moment.snapshot, {job.id: job.nodes for job in moment.jobs})
+        for note in moment.notes:
+            hearing.printed(note.id, note.data, name=note.path)
+        scene = Scene(
+            now_s=moment.snapshot.wall,
+            snapshot=moment.snapshot,
+            entries=moment.entries,
+            logs=hearing.judged(moment.snapshot.wall),
+            jobs=moment.jobs,
+            measured=moment.measured,
+            focus=moment.focus,
+            seen=moment.seen,
+        )
+        return scene, ask(scene, self._books, answers)
+
+    # ---- as a tap
+
+    def on_frame(self, frame: Frame) -> None:
+        """Frames are folded by the session."""
+
+    def on_link(self, node: str, link: Link) -> None:
+        """Links stand in the snapshot."""
+
+    def on_note(self, kind: str, value: object) -> None:
+        """Hold the lines of a job's log until somebody asks; the oldest go when they are too many."""
+        if kind != JOB_LOG:
+            return
+        try:
+            note = msgspec.convert(value, JobNote)
+        except msgspec.ValidationError:
+            return
+        if not note.is_sound:
+            return
+        self._notes.append(note)
+        self._size += _size(note)
+        while self._size > _HELD:
+            self._size -= _size(self._notes.popleft())
+
+    def start(self) -> None:
+        """There is nothing to begin."""
+
+    def stop(self) -> None:
+        """There is nothing to end."""
+
+    def take_notices(self) -> list[str]:
+        """There is nothing to tell."""
+        return []
+
+
+def _size(note: JobNote) -> int:
+    return sum(map(len, note.lines)) + 200

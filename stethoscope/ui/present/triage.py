@@ -1,0 +1,233 @@
+"""One step of the guided triage: the question, the facts, the answer that they give, and what could be measured."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, NamedTuple
+
+from stethoscope.analysis.triage_ask import CHOSEN, SKIPPED
+from stethoscope.analysis.triage_flow import NOT_KNOWN
+from stethoscope.clock import duration, from_iso, hms
+from stethoscope.model.verdict import HEALTHY, UNKNOWN
+from stethoscope.ui.present.numbers import fact_cells
+from stethoscope.ui.present.spans import Row, Span, Tone, cut, fit, pad, spread, width
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from stethoscope.analysis.triage_ask import Asked, AskStep, Weighed
+    from stethoscope.model.metric import Metric
+    from stethoscope.model.verdict import Verdict, Wanted
+    from stethoscope.ui.present.spans import Glyphs
+
+WIDE = 110
+"""From so many cells on a fact is one line of a table."""
+_WIDEST = 160
+_VALUE, _EXPECTED, _WHERE, _AGE = 20, 18, 24, 6
+_TONES = {"+": Tone.PLAIN, "-": Tone.WARNING, "?": Tone.QUIET}
+
+
+class Around(NamedTuple):
+    """What a step is shown with."""
+
+    catalogue: Mapping[str, Metric]
+    now: float
+    costs: Mapping[str, str]
+    """What running costs, of each probe that the console can run."""
+    why_not: str = ""
+    """Why nothing can be run here at all."""
+    running: tuple[str, ...] = ()
+    """What is being measured now, in words."""
+    measured: tuple[str, ...] = ()
+    """What was measured, in words."""
+    told: tuple[str, ...] = ()
+    """What else one should know: that answers of before were resumed, that one has not watched for long."""
+
+
+def triage_title(asked: Asked | None, focus: str, now: float, cells: int) -> Row:
+    """Return the top line: which flow, about whom."""
+    about = (asked.place if asked is not None else "") or focus or "the whole fleet"
+    words = asked.title if asked is not None else ""
+    left = (Span(" Triage", Tone.TITLE), Span(f"  {words}" if words else ""), Span(f"  {about}", Tone.QUIET))
+    return spread(left, (Span(f"{hms(now)} UTC ", Tone.QUIET),), cells)
+
+
+def crumbs(asked: Asked, cells: int, glyphs: Glyphs) -> Row:
+    """Return the way through the flow: what was answered, where one stands, what comes."""
+    row: list[Span] = [Span(" ")]
+    for number, step in enumerate(asked.steps):
+        if number:
+            row.append(Span(" > ", Tone.QUIET))
+        if step.how:
+            said = "skipped" if step.how == SKIPPED else step.answer
+            row += [Span(f"{step.id}: ", Tone.QUIET), Span(said, Tone.STRONG if step.how == CHOSEN else Tone.PLAIN)]
+        elif number == asked.at:
+            row.append(Span(f"{step.id} ?", Tone.TITLE))
+        else:
+            row.append(Span(step.id, Tone.QUIET))
+    row += [Span(" > ", Tone.QUIET), Span("verdict", Tone.TITLE if asked.at == len(asked.steps) else Tone.QUIET)]
+    return fit(row, cells, glyphs.ellipsis)
+
+
+def step_rows(asked: Asked, around: Around, glyphs: Glyphs, cells: int, *, why: bool = False) -> list[Row]:
+    """Return the step that is to be answered, or that there is none."""
+    wide = min(cells, _WIDEST)
+    rows: list[Row] = [crumbs(asked, wide, glyphs), ()]
+    rows[1:1] = [(Span(f" {line}", Tone.QUIET),) for told in around.told for line in textwrap.wrap(told, wide - 2)]
+    if asked.at >= len(asked.steps):
+        rows += _end(asked, wide)
+        return [fit(row, cells, glyphs.ellipsis) for row in rows]
+    step = asked.steps[asked.at]
+    rows += [
+        (Span(f" {asked.at + 1}  " if not number else "    ", Tone.TITLE), Span(line, Tone.STRONG))
+        for number, line in enumerate(textwrap.wrap(step.question, wide - 6))
+    ]
+    rows.append(())
+    rows += fact_rows(step.facts, around, glyphs, wide)
+    if not step.facts:
+        rows.append((Span("    nothing that was looked at speaks for an answer", Tone.QUIET),))
+    rows.append(())
+    rows += _proposal(step, asked, wide)
+    rows += _measurable(step.wanted, around, glyphs, wide)
+    if why:
+        rows += [(), *_why(step, asked, wide)]
+    return [fit(row, cells, glyphs.ellipsis) for row in rows]
+
+
+def _end(asked: Asked, cells: int) -> Iterator[Row]:
+    verdict = asked.found.verdict
+    if not asked.steps:
+        words = "No flow asks about what is there."
+    elif verdict.root_cause == HEALTHY:
+        words = "All questions are answered."
+    else:
+        words = "All questions are answered: enter shows the verdict."
+    yield (Span(f" {words}", Tone.STRONG),)
+    yield ()
+    for line in textwrap.wrap(verdict_sentence(verdict), cells - 4):
+        yield (Span(f"    {line}"),)
+
+
+def verdict_sentence(verdict: Verdict) -> str:
+    """Return a verdict as one sentence with how sure it is."""
+    return f"{verdict.summary.rstrip('.')}.  Sure {verdict.confidence:.2f}."
+
+
+# ---- facts
+
+
+def fact_rows(facts: Sequence[Weighed], around: Around, glyphs: Glyphs, cells: int) -> list[Row]:
+    """Return facts as a table: what they do to the answer, what, value, expected, where, age."""
+    rows: list[Row] = []
+    if cells >= WIDE and facts:
+        what = cells - _VALUE - _EXPECTED - _WHERE - _AGE - 14
+        head = f"{'':<{what + 8}}{'value':<{_VALUE}}  {'expected':<{_EXPECTED}}  {'where':<{_WHERE}}  age"
+        rows.append((Span(head, Tone.QUIET),))
+        for each in facts:
+            rows += _wide(each, around, glyphs, what)
+        return rows
+    for each in facts:
+        rows += _narrow(each, around, glyphs, cells)
+    return rows
+
+
+def _wide(each: Weighed, around: Around, glyphs: Glyphs, room: int) -> Iterator[Row]:
+    what, value = fact_cells(each.fact, around.catalogue)
+    lines = textwrap.wrap(what, room, break_on_hyphens=False) or [""]
+    short = width(value) <= _VALUE
+    tone = _TONES.get(each.sign, Tone.PLAIN)
+    for number, line in enumerate(lines):
+        if number:
+            yield (Span(f"      {line}", tone),)
+            continue
+        yield (
+            Span(f"    {_sign(each.sign)} ", tone),
+            Span(f"{pad(line, room)}  ", tone),
+            Span(f"{pad(value if short else '', _VALUE)}  ", tone),
+            Span(f"{pad(each.fact.expected, _EXPECTED, glyphs.ellipsis)}  ", Tone.QUIET),
+            Span(f"{pad(each.fact.where, _WHERE, glyphs.ellipsis)}  ", Tone.QUIET),
+            Span(age_text(each.fact.at, around.now, glyphs), Tone.QUIET),
+        )
+    if not short:
+        yield (Span(f"      {cut(value, room + _VALUE + _EXPECTED, glyphs.ellipsis)}", Tone.QUIET),)
+
+
+def _narrow(each: Weighed, around: Around, glyphs: Glyphs, cells: int) -> Iterator[Row]:
+    what, value = fact_cells(each.fact, around.catalogue)
+    tone = _TONES.get(each.sign, Tone.PLAIN)
+    beside = [f"expected {each.fact.expected}" if each.fact.expected else "", each.fact.where]
+    age = age_text(each.fact.at, around.now, glyphs)
+    beside += [f"{age} ago" if each.fact.at else ""]
+    text = f"{what}: {value}" if value else what
+    lines = textwrap.wrap(text, cells - 8, max_lines=2, placeholder=glyphs.ellipsis, break_on_hyphens=False) or [""]
+    for number, line in enumerate(lines):
+        yield (Span(f"    {_sign(each.sign)} " if not number else "      ", tone), Span(line, tone))
+    words = f" {glyphs.dot} ".join(part for part in beside if part)
+    if words:
+        yield (Span(f"      {words}", Tone.QUIET),)
+
+
+def _sign(sign: str) -> str:
+    return "−" if sign == "-" else sign
+
+
+def age_text(at: str, now: float, glyphs: Glyphs) -> str:
+    """Return how old something is that was seen at the ISO time `at`; a dash where nobody says."""
+    moment = from_iso(at)
+    if moment is None:
+        return glyphs.dash
+    age_s = max(0.0, now - moment)
+    return duration(age_s) if age_s >= 99.5 else f"{age_s:.0f} s"
+
+
+# ---- the answer, and what would settle it
+
+
+def _proposal(step: AskStep, asked: Asked, cells: int) -> Iterator[Row]:
+    verdict = asked.found.verdict
+    if step.proposed == NOT_KNOWN:
+        words, sure = "I cannot tell from what is there.", ""
+    else:
+        because = f". {verdict.summary.rstrip('.')}" if step.decides and verdict.root_cause != UNKNOWN else ""
+        words = f"I would say: {step.proposed}{because}."
+        sure = f"  Sure {step.confidence:.2f}."
+    settled = ", ".join(dict.fromkeys(one.probe for one in step.wanted))
+    more = f" Measuring {settled} would settle it." if settled and step.confidence < 0.9 else ""
+    for line in textwrap.wrap(f"{words}{sure}{more}", cells - 6, break_on_hyphens=False):
+        yield (Span(f"    {line}", Tone.STRONG),)
+
+
+def wanted_words(one: Wanted, around: Around, dot: str) -> str:
+    """Return a measurement in words: what would be run where, what it settles, what it costs."""
+    if one.probe in around.costs and not around.why_not:
+        return f"{one.probe} at {one.place}: {one.settles} ({around.costs[one.probe].replace('·', dot)})"
+    by_hand = one.command or one.probe
+    return f"by hand at {one.place}: {by_hand}: {one.settles}"
+
+
+def _measurable(wanted: Sequence[Wanted], around: Around, glyphs: Glyphs, cells: int) -> Iterator[Row]:
+    said = [*around.running, *around.measured]
+    if wanted or said:
+        yield ()
+    for line in said:
+        yield (Span(f"    {cut(line, cells - 6, glyphs.ellipsis)}", Tone.QUIET),)
+    label = "m "
+    for one in wanted:
+        runs = one.probe in around.costs and not around.why_not
+        lines = textwrap.wrap(wanted_words(one, around, glyphs.dot), cells - 8, break_on_hyphens=False)
+        for number, line in enumerate(lines):
+            key = label if runs and not number else "  "
+            yield (Span(f"    {key}", Tone.KEY), Span(line, Tone.QUIET))
+        label = "  " if runs else label
+    if wanted and around.why_not:
+        yield (Span(f"    nothing can be measured from here: {around.why_not}", Tone.QUIET),)
+
+
+def _why(step: AskStep, asked: Asked, cells: int) -> Iterator[Row]:
+    where = f" ({asked.file.rpartition('/')[2]})" if asked.file else ""
+    words = f"why: the flow {asked.flow}{where}, step {step.id}, takes the first answer whose condition holds"
+    for line in textwrap.wrap(words, cells - 6):
+        yield (Span(f"    {line}", Tone.QUIET),)
+    for text in step.why:
+        for number, line in enumerate(textwrap.wrap(text, cells - 10, break_on_hyphens=False)):
+            yield (Span(f"      {'  ' if number else ''}{line}", Tone.PLAIN if text.startswith("+") else Tone.QUIET),)

@@ -1,0 +1,88 @@
+"""The diagnosis asked step by step, and what a person's answers change."""
+
+from __future__ import annotations
+
+import pytest
+
+from stethoscope.analysis.triage_ask import ACCEPTED, CHOSEN, SKIPPED, Answer, Asked, ask, condition_words
+from stethoscope.specs.playbook import Playbooks, load_playbooks
+from stethoscope.specs.playbook_forms import WhenSpec
+from tests.ui.triage_scenes import LINK, quiet, scene, sick_link
+
+
+@pytest.fixture(scope="module")
+def books() -> Playbooks:
+    return load_playbooks()
+
+
+def asked(books: Playbooks, **said: tuple[str, str]) -> Asked:
+    answers = {("slow", step): Answer(*answer) for step, answer in said.items()}
+    return ask(scene(sick_link()), books, answers)
+
+
+def test_each_question_has_the_answer_that_the_facts_give(books: Playbooks) -> None:
+    found = asked(books)
+    assert (found.flow, found.place, found.trouble, found.at) == ("slow", "job/4242", "slower", 0)
+    assert [(step.id, step.proposed, step.how) for step in found.steps] == [
+        ("scope", "all alike", ""),
+        ("communication", "no", ""),
+    ]
+    scope, communication = found.steps
+    assert [(each.sign, each.fact.where) for each in scope.facts] == [("+", "job/4242")]
+    assert communication.decides
+    assert {each.fact.where for each in communication.facts if each.sign == "+"} >= {LINK}
+    assert [one.probe for one in communication.wanted][:1] == ["mlxlink"]
+    assert found.found.verdict.root_cause == "ib_link_fault"
+    assert communication.why[1].startswith('+ "no" when layer of what is found so far is communication')
+
+
+def test_what_was_accepted_stands_while_it_is_proposed(books: Playbooks) -> None:
+    found = asked(books, scope=("all alike", ACCEPTED))
+    assert (found.at, found.steps[0].how) == (1, ACCEPTED)
+    assert [step.by for step in found.found.path] == ["you", "auto"]
+    # The facts say something else now: it is asked again.
+    assert asked(books, scope=("some are late", ACCEPTED)).at == 0
+
+
+def test_another_answer_leads_on_and_leaves_what_fits(books: Playbooks) -> None:
+    found = asked(books, communication=("yes", CHOSEN))
+    assert [step.id for step in found.steps][:3] == ["scope", "communication", "hardware"]
+    verdict = found.found.verdict
+    assert (verdict.root_cause, verdict.confidence) == ("unknown", 0.3)
+    assert verdict.summary == "By your answers it is not ib_link_fault, and nothing else that was found fits them"
+    assert found.found.alternatives[0].root_cause == "ib_link_fault", "it is not lost"
+    assert "mlxlink" in [one.probe for one in found.found.wanted]
+    # What a person knows of the scope says nothing against a root cause.
+    assert asked(books, scope=("some are late", CHOSEN)).found.verdict.root_cause == "ib_link_fault"
+
+
+def test_a_skipped_question_leads_on(books: Playbooks) -> None:
+    found = asked(books, scope=("all alike", SKIPPED))
+    assert (found.steps[0].answer, found.at) == ("cannot be told", 1)
+
+
+def test_nothing_wrong_is_said(books: Playbooks) -> None:
+    found = ask(scene(quiet(), slow=False), books, {})
+    assert found.found.verdict.root_cause == "healthy"
+    assert [(step.id, step.proposed) for step in found.steps] == [("findings", "no")]
+
+
+def test_the_same_scene_gives_the_same_questions(books: Playbooks) -> None:
+    assert asked(books) == asked(books)
+
+
+@pytest.mark.parametrize(
+    ("when", "words"),
+    [
+        (WhenSpec(fact="trouble", one_of=["stopped", "ended"]), "when what the job does is stopped or ended"),
+        (WhenSpec(event=["xid."]), "when the logs have xid"),
+        (WhenSpec(finding=["gpu_thermal"]), "when found: gpu_thermal"),
+        (
+            WhenSpec(all=[WhenSpec(fact="phase", equals="checkpoint"), WhenSpec(none=WhenSpec(fact="loss_odd"))]),
+            "when what the job's log says that it does beside its steps is checkpoint and not "
+            "(seen: the loss is NaN or diverges)",
+        ),
+    ],
+)
+def test_conditions_in_words(when: WhenSpec, words: str) -> None:
+    assert condition_words(when) == words
