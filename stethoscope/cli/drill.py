@@ -58,7 +58,7 @@ def command(paths: tuple[Path, ...], as_json: bool, jobs: int, ssh: bool, speed:
     for number, row in enumerate(_over_ssh(names, speed, tell) if ssh else drill_all(names, jobs), 1):
         rows.append(row)
         said = row.error.partition("\n")[0] or f"{_mark(row)} in {row.seconds:.1f} s"
-        tell(f"{number}/{len(names)} {row.id}: {said}")
+        tell(f"{number}/{len(names)} {row.name}: {said}")
     total = score(rows)
     if as_json:
         import msgspec
@@ -115,15 +115,15 @@ def print_rows(rows: Sequence[Row]) -> None:
 
 def _cells(row: Row) -> tuple[str, ...]:
     if row.got is None:
-        return row.id, "-", "cannot be played", "-", "-", "-"
+        return row.name, "-", "cannot be played", "-", "-", "-"
     got, expect = row.got, row.expect
     detected = "-" if got.detect_s is None else f"{got.detect_s:.0f} s"
     said = _answer(got.scope, got.root_cause, got.culprits)
     if expect is None:
-        return row.id, "not said", said, "-", "-", "-"
+        return row.name, "not said", said, "-", "-", "-"
     share = sum(row.points.values()) / len(row.points)
     wanted = _answer(expect.scope, expect.root_cause, expect.culprits)
-    return row.id, wanted, said, detected, str(got.false_alarms), f"{share:.0%}"
+    return row.name, wanted, said, detected, str(got.false_alarms), f"{share:.0%}"
 
 
 def _answer(scope: str, root_cause: str, culprits: Sequence[str]) -> str:

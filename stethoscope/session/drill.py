@@ -5,6 +5,7 @@ The diagnosis gets a scene, which holds what a real fleet shows; what a scenario
 
 from __future__ import annotations
 
+import signal
 import time
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from stethoscope.specs.duration import duration_s
 from stethoscope.specs.load import load
 from stethoscope.specs.playbook import load_playbooks
 from stethoscope.specs.scenario import SCHEMA
+from stethoscope.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -182,7 +184,7 @@ def id_of(name: str) -> str:
     except (StethoscopeError, OSError):
         return stem
     said = data.get("id") if isinstance(data, dict) else None
-    return said if isinstance(said, str) else stem
+    return clean(said, 120) if isinstance(said, str) else stem
 
 
 def drill_all(names: Sequence[str], jobs: int = 1) -> Iterator[Row]:
@@ -194,16 +196,26 @@ def drill_all(names: Sequence[str], jobs: int = 1) -> Iterator[Row]:
             yield _drill_safely(name)
         return
     from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
-    from multiprocessing import get_context
+    from multiprocessing import active_children, get_context
 
     with ProcessPoolExecutor(min(jobs, len(names)), mp_context=get_context("spawn")) as pool:
-        started = [(name, pool.submit(_drill_safely, name)) for name in names]
+        # Ctrl-C goes to all processes of the terminal; the others are ended by this one, without a word.
+        usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            started = [(name, pool.submit(_drill_safely, name)) for name in names]
+        finally:
+            signal.signal(signal.SIGINT, usual)
         for name, row in started:
             try:
                 yield row.result()
             except BrokenExecutor:
                 # A process that was killed takes the others of the pool with it; what is left is played here.
                 yield _drill_safely(name)
+            except (KeyboardInterrupt, GeneratorExit):
+                pool.shutdown(wait=False, cancel_futures=True)
+                for process in active_children():
+                    process.terminate()
+                raise
 
 
 def _drill_safely(name: str) -> Row:

@@ -71,6 +71,12 @@ class Row:
     points: Mapping[str, float] = field(default_factory=dict)
 
     @property
+    def name(self) -> str:
+        """Return what it is called in the table: its id, with its file where that is called otherwise."""
+        base = self.file.rpartition("/")[2]
+        return self.id if base.rpartition(".")[0] == self.id or base == self.id else f"{self.id} ({base})"
+
+    @property
     def is_right(self) -> bool:
         """Tell whether every answer is right and in time, and nothing was blamed that should not be."""
         return not self.error and self.false_alarms == 0 and all(point == 1.0 for point in self.points.values())

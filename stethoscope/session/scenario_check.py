@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from stethoscope.clock import duration
 from stethoscope.errors import DataError, UsageError, did_you_mean
+from stethoscope.sim.columns import DISK_RATES
+from stethoscope.sim.layout import Layout
+from stethoscope.sim.overrides import Override
 from stethoscope.sim.scenarios import bundled, vocabulary
 from stethoscope.specs.duration import duration_s
 from stethoscope.specs.load import SeveralDataError, load
 from stethoscope.specs.place import place
+from stethoscope.specs.probes import load_manifest
 from stethoscope.specs.root_cause import load_root_causes
-from stethoscope.specs.scenario import Fault, read_scenario
+from stethoscope.specs.scenario import Fault, ProbeOutput, SetValue, read_scenario
+from stethoscope.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -113,10 +118,29 @@ def _remarks(path: str, scenario: Scenario) -> Iterator[str]:
     early = [event for event in scenario.events if isinstance(event, Fault) and 0 < event.at_s < LEAD_IN_S]
     if early and scenario.jobs:
         yield f"{early[0].kind} begins at {early[0].at_s:g}s: before {LEAD_IN_S:g}s nobody knows a healthy job"
+    yield from _in_vain(scenario)
     if scenario.expect is None:
         yield "nothing is expected: a drill plays it and scores nothing"
     elif scenario.expect.root_cause not in ("healthy", "unknown") and not scenario.expect.culprits:
         yield "a root cause is expected and no culprit"
+
+
+def _in_vain(scenario: Scenario) -> Iterator[str]:
+    """Yield what happens and nobody can see."""
+    layout = Layout(scenario)
+    probes = {probe.id for probe in load_manifest().ondemand}
+    for event in scenario.events:
+        if isinstance(event, SetValue):
+            override = Override(event, layout)
+            what = f"set {event.metric} at {clean(event.where.text, 80)}"
+            if not override.mask.any():
+                yield f"{what}: nothing there has it"
+            elif isinstance(event.value, str) and (override.scope is not None or event.metric in DISK_RATES):
+                yield f'{what}: it is a number, "{clean(event.value, 40)}" changes nothing'
+        elif isinstance(event, ProbeOutput) and event.probe not in probes:
+            near = did_you_mean(event.probe, probes)
+            if near:
+                yield f'probe_output at {clean(event.where.text, 80)}: no probe "{clean(event.probe, 40)}"{near}'
 
 
 def _summary(scenario: Scenario) -> str:

@@ -400,27 +400,30 @@ class _Events:
         return Fault(at_s, until_s, kind, place, {n: _seconds_of(known.params[n], v) for n, v in params.items()})
 
     def _param(self, param: Param, value: Value, *path: str | int) -> Value:
+        name = path[-1]
         if value is None and param.default is None:
             return None
         if param.unit == "s" and isinstance(value, int | float | str) and not isinstance(value, bool):
             return self.seconds(value, *path)
         if param.unit == "list":
             if not isinstance(value, tuple):
-                raise self._loaded.error("expected a list of numbers, such as [3, 17]", *path)
+                raise self._loaded.error(f"{name}: expected a list of numbers, such as [3, 17]", *path)
             return value
         if param.unit == "text" and not param.words and isinstance(value, int | float) and not isinstance(value, bool):
             # What YAML takes for a number: a version, a job's id.
             return f"{value:g}" if value == int(value) else str(value)
         if param.unit in ("bool", "text"):
             if not isinstance(value, bool if param.unit == "bool" else str):
-                raise self._loaded.error(f"expected {'true or false' if param.unit == 'bool' else 'text'}", *path)
+                raise self._loaded.error(
+                    f"{name}: expected {'true or false' if param.unit == 'bool' else 'text'}", *path
+                )
             if param.words and value not in param.words:
-                raise self._loaded.error(f'"{value}" is not one of {", ".join(param.words)}', *path)
+                raise self._loaded.error(f'{name}: "{value}" is not one of {", ".join(param.words)}', *path)
             return value
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self._loaded.error("expected a number", *path)
+            raise self._loaded.error(f"{name}: expected a number", *path)
         if value < 0 and not param.signed:
-            raise self._loaded.error("expected a number of 0 or more", *path)
+            raise self._loaded.error(f"{name}: expected a number of 0 or more", *path)
         return float(value)
 
     def _place(self, text: str, *path: str | int) -> Place:

@@ -93,6 +93,8 @@ class DrillActions(App[None]):
 
         console = cast("StethoscopeApp", self)
         lines = await self.drill.finish()
+        # What was said of the last answer would stand over the score.
+        console.clear_notifications()
         if isinstance(console.screen, DrillScreen):
             console.pop_screen()
         console.push_screen(DrillScreen(console, lines))

@@ -50,6 +50,11 @@ def test_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert rest == "1 could not be played"
 
 
+def test_a_scenario_is_named_with_its_file_where_that_is_called_otherwise() -> None:
+    assert (RIGHT.name, Row("demo", "demo").name) == ("right", "demo")
+    assert Row("optic", "nights/first.yaml").name == "optic (first.yaml)"
+
+
 def test_json_has_what_could_not_be_played(tmp_path: Path) -> None:
     path = tmp_path / "optic.yaml"
     path.write_text(OPTIC.replace("fault: ib_optic_degraded", "fault: ib_optic"))

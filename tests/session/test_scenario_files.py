@@ -97,6 +97,37 @@ def test_what_cannot_be_meant_is_an_error(tmp_path: Path, old: str, new: str, er
     assert [found for found in checked(tmp_path, text) if error in found and "\n" not in found], checked(tmp_path, text)
 
 
+@pytest.mark.parametrize(
+    ("event", "remark"),
+    [
+        (
+            "set: {where: gpu-002/ib/mlx5_1, metric: gpu_temp, value: 80}",
+            "set gpu_temp at gpu-002/ib/mlx5_1: nothing there has it",
+        ),
+        (
+            'set: {where: gpu-002, metric: gpu_temp, value: "80 C"}',
+            'set gpu_temp at gpu-002: it is a number, "80 C" changes nothing',
+        ),
+        (
+            "probe_output: {where: gpu-002, probe: mlxlnk, text: x}",
+            'probe_output at gpu-002: no probe "mlxlnk"; did you mean "mlxlink"?',
+        ),
+        ("set: {where: gpu-002/gpu/1, metric: gpu_temp, value: 80}", ""),
+        ("set: {where: gpu-002, metric: gpu_temp, value: null}", ""),
+        ("set: {where: job/4242/rank/9, metric: gpu_temp, value: 80}", ""),
+        ("set: {where: gpu-002/disk/nvme1n1, metric: disk_io_util, value: 80}", ""),
+        ("probe_output: {where: gpu-002, probe: ibdiagnet, text: x}", ""),
+    ],
+)
+def test_what_happens_in_vain_is_said(tmp_path: Path, event: str, remark: str) -> None:
+    """It can be played, and its writer meant something by it."""
+    path = tmp_path / "optic.yaml"
+    path.write_text(OPTIC.replace("events:\n", f"events:\n- {{at: 1m, {event}}}\n"))
+    found = check_scenario(str(path))
+    assert found.errors == ()
+    assert [one for one in found.remarks if "begins at" not in one] == ([remark] if remark else [])
+
+
 def test_light_and_clocks_may_be_below_nothing(tmp_path: Path) -> None:
     """Some numbers have a sign."""
     assert checked(tmp_path, OPTIC.replace("symbol_errors_per_s: 40", "rx_power_dbm: -12")) == []

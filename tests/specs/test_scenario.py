@@ -137,7 +137,7 @@ def test_an_unknown_kind_lists_the_known_ones_at_its_place() -> None:
             's.yaml:14:57: node_down has no parameter "hwo"; did you mean "how"?',
         ),
         ("{at: 5m, fault: node_down, where: gpu-007, params: {how: slow}}", '"slow" is not one of power, panic'),
-        ("{at: 5m, fault: node_down, where: gpu-007, params: {bmc: 1}}", "s.yaml:14:62: expected true or false"),
+        ("{at: 5m, fault: node_down, where: gpu-007, params: {bmc: 1}}", "s.yaml:14:62: bmc: expected true or false"),
         ("{at: 5m, fault: node_down, where: gpu-007, params: {bmc: on}}", "s.yaml:14:62"),
         ("{at: 5m, fault: node_down, where: gpu-007, params: {back_after: soon}}", "is not a duration"),
         ("{at: 1:30, fault: node_down, where: gpu-007}", "s.yaml:14:10"),
