@@ -116,13 +116,16 @@ def severity_of(one: Hypothesis, books: Playbooks) -> Severity:
     told = [claim.severity for claim in one.claims if claim.severity is not None]
     if told:
         return min(told, key=lambda severity: severity.rank)
+    if one.is_idle:
+        # Work that does not run has not stopped: a part of an idle node waits for the day.
+        return Severity.P2
     if one.spec is None:
         known = books.classes.get(one.cause)
         return known.severity if known is not None else Severity.P1
     levels = one.spec.severity
     case = one.case
     trouble = case.trouble if case is not None and one.fit >= 0.5 else NONE
-    if trouble in (STOPPED, ENDED):
+    if trouble in (STOPPED, ENDED) or any(claim.rule in one.spec.stops_by for claim in one.claims):
         return Severity(levels.stopped)
     if trouble == SLOWER and case is not None and case.lost >= _FELT_LOSS:
         return Severity(levels.slower)
@@ -172,6 +175,7 @@ def _nothing(
 ) -> Diagnosis:
     """Return healthy where no job is in trouble, else unknown, with what would settle it."""
     hurt = [case for case in troubled if case.trouble != SLOWER or case.lost >= _LEAST_LOSS]
+    hurt += [case for case in cases if case not in hurt and case.is_odd]
     faint = [one for one in order if one.score >= 0.12][:2]
     if not hurt:
         verdict = healthy(scene, cases)

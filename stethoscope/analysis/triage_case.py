@@ -70,6 +70,11 @@ class Case:
         return "phase" in self.values or self.trouble != NONE
 
     @property
+    def is_odd(self) -> bool:
+        """Tell whether its loss jumps, whatever its speed is."""
+        return bool(self.values.get("loss_spikes")) or "job_loss_jumps" in self.rules
+
+    @property
     def lost(self) -> float:
         """Return the percent of throughput that it has lost."""
         lost = self.values.get("lost", 0.0)

@@ -66,6 +66,10 @@ class Places:
         index = self._snapshot.by_name.get(name)
         return None if index is None else self._snapshot.nodes[index]
 
+    def names(self) -> set[str]:
+        """Return the names of all nodes of the fleet."""
+        return set(self._snapshot.by_name)
+
     def order(self, place: str) -> tuple[int, str]:
         """Return what places are sorted by: the order of nodes, then their names."""
         return (self._snapshot.by_name.get(node_of(place), len(self._snapshot.nodes)), place)
@@ -195,6 +199,9 @@ class Places:
         kind, _, name = rest.partition("/")
         if kind in ("pcie", "nic") or (kind in ("gpu", "ib") and ":" in name and name.count(":") >= 2):
             return self.by_pci(node, name) or place
+        if kind == "nvswitch":
+            # It is a part of the board of its node.
+            return node
         if kind == "net":
             known = self.node(node)
             for port in known.ports if known is not None else ():

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from stethoscope.model.verdict import Scene
     from stethoscope.specs.playbook import Playbooks
 
+FLEET, _LEAST_FLEET = "fleet", 4
+"""What all nodes of a fleet of so many have is one culprit."""
 _MOST_FACTS, _MOST_CULPRITS, _MOST_WANTED, _MOST_NODES = 8, 8, 6, 16
 _SURE = 0.9
 """Surer than this nothing need be measured."""
@@ -37,7 +39,11 @@ def verdict_of(
 ) -> Verdict:
     """Return what hypotheses of one root cause come to, which `rivals` would explain as well."""
     first = chosen[0]
-    culprits = _whole_job(chosen) or [place for one in chosen for place in one.places][:_MOST_CULPRITS]
+    culprits = (
+        _whole_job(chosen)
+        or _whole_fleet(chosen, places)
+        or [place for one in chosen for place in one.places][:_MOST_CULPRITS]
+    )
     confidence = (
         first.score if first.case is None or first.case.trouble == NONE else first.weight * (0.4 + 0.6 * first.fit)
     )
@@ -80,6 +86,13 @@ def _whole_job(chosen: Sequence[Hypothesis]) -> list[str]:
         return []
     nodes = {node_of(place) for one in chosen for place in one.places}
     return [first.case.place] if len(nodes) > 1 and first.case.nodes <= nodes else []
+
+
+def _whole_fleet(chosen: Sequence[Hypothesis], places: Places) -> list[str]:
+    """Return the fleet, where all of its nodes have what is a setting of nodes; else nothing."""
+    found = {place for one in chosen for place in one.places}
+    names = places.names()
+    return [FLEET] if len(names) >= _LEAST_FLEET and names == found else []
 
 
 def _strong_first(one: Hypothesis) -> list[Claim]:
@@ -145,6 +158,7 @@ def unknown(case: Case, books: Playbooks) -> Verdict:
         SLOWER: f"{case.place} is {case.lost:.0f} % slower",
         STOPPED: f"{case.place} stands",
         ENDED: f"{case.place} ended",
+        NONE: f"the loss of {case.place} jumps at full speed",
     }[case.trouble]
     supports = [case.evidence[name] for name in sorted(case.evidence)]
     severity = books.classes[UNKNOWN].severity
@@ -206,7 +220,7 @@ def _aims(at: str, place: str, one: Hypothesis, places: Places) -> list[str]:
     return nodes[:1] if at == "any_node" else nodes[:_MOST_NODES]
 
 
-_HANG = ("collective_mismatch_desync", "ckpt_io")
+_HANG = ("collective_mismatch_desync", "ckpt_io", "firewall_or_port_blocked")
 _SLOW = ("switch_congestion", "config_env_error", "data_loading")
 
 

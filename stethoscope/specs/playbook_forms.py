@@ -133,6 +133,8 @@ class CauseSpec(Spec, frozen=True):
     """Facts whose places on its node or in its rack show that the job feels it."""
     felt_by: list[str] = msgspec.field(default_factory=list)
     """Rules that every job on it feels, also when its pace on average does not show it."""
+    stops_by: list[str] = msgspec.field(default_factory=list)
+    """Rules after which no rank that uses it goes on, whatever is seen of its job so far."""
     unfelt: list[str] = msgspec.field(default_factory=list)
     """Rules that no job feels: alone they never explain that one is slow."""
     gathers: list[GathersSpec] = msgspec.field(default_factory=list)
