@@ -73,8 +73,7 @@ def _drill(
         training = Training(fleet, plan, speed, seed)
         code = run_console(training.open_session, "demo", look, drill=training)
         training.close()
-    for report in training.reports:
-        say("\n".join(report.lines()))
+    say("\n\n".join("\n".join(report.lines()) for report in training.reports))
     if score is not None:
         import msgspec
 

@@ -71,9 +71,8 @@ def plan_of(word: str, scenario: str | None) -> Plan:
             raise UsageError("--drill and --scenario both name a scenario: give one")
         return Plan(word, None)
     near = did_you_mean(word, [*KINDS, *bundled(), RANDOM])
-    raise UsageError(
-        f'--drill: no kind of fault and no scenario "{clean(word, 80)}"{near}; `sim --list` describes them'
-    )
+    said = f'--drill: no kind of fault and no scenario "{clean(word, 80)}"{near}; `sim --list` describes them'
+    raise UsageError(said.replace("?;", "?"))
 
 
 class Training:

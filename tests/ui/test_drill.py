@@ -90,4 +90,7 @@ async def test_elsewhere_the_keys_of_a_drill_do_nothing_and_are_not_named() -> N
         assert isinstance(app.screen, FinderScreen)
     assert "in this drill" not in "\n".join(plain(row) for row in help_rows(UNICODE, 80))
     assert "in this drill" in "\n".join(plain(row) for row in help_rows(UNICODE, 80, drill=True))
+    in_drill = {name for key in KEYS if DRILL in key.where for name in key.keys}
+    assert in_drill == {"A", "E", "ctrl+t"}
+    assert not in_drill & {name for key in KEYS if DRILL not in key.where for name in key.keys}
     assert footer_of("fleet", drill=True)[:2] == [("A", "answer"), ("E", "end")]
