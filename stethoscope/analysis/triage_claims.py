@@ -14,7 +14,7 @@ from stethoscope.model.verdict import HEALTHY, UNKNOWN
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from stethoscope.analysis.triage_case import Case
     from stethoscope.analysis.triage_places import Places
@@ -34,6 +34,8 @@ _SILENCE = "telemetry_lost"
 _STOOD_S = 15.0
 _FIRM = 0.85
 """What many have at once is as sure as the surest of them, from so much on wholly."""
+_HINT = 0.4
+"""What weighs less is a hint: many at once are chance in a large fleet."""
 _MOST_MATCHES = 64
 _RECENT_S = 43_200.0
 """What a tool tells of an older time has nothing to do with now."""
@@ -72,7 +74,7 @@ def claims_of(scene: Scene, books: Playbooks, places: Places, cases: list[Case])
     claims += [claim for heard in scene.logs for claim in _of_log(heard, books, places)]
     claims += [claim for case in cases for claim in _of_pictures(case, books, places)]
     claims += [claim for measured in scene.measured for claim in _of_measured(measured, books, places, cases)]
-    claims += list(_gathered(claims, books, places))
+    claims += list(gathered(claims, books, places))
     return sorted(claims, key=_key)
 
 
@@ -133,7 +135,7 @@ def _of_log(heard: Heard, books: Playbooks, places: Places) -> Iterator[Claim]:
         if cause in (HEALTHY, UNKNOWN):
             continue
         meant = tuple(
-            dict.fromkeys(p for c in verdict.culprits for p in _of_culprit(c, cause, heard.job, books, places))
+            dict.fromkeys(p for c in verdict.culprits for p in of_culprit(c, cause, heard.job, books, places))
         )
         if not meant and cause in _VAGUE:
             continue
@@ -165,14 +167,17 @@ def _since(verdict: LogVerdict) -> float | None:
     return min(times, default=None)
 
 
-def _of_culprit(culprit: Culprit, cause: str, job: str, books: Playbooks, places: Places) -> tuple[str, ...]:
+def of_culprit(culprit: Culprit, cause: str, job: str, books: Playbooks, places: Places) -> tuple[str, ...]:
+    """Return the places that logs mean with who did it, in the form of the root cause's part; none is not known."""
     spec = books.causes.get(cause)
     part = spec.part if spec is not None else "node"
     place = culprit.place or culprit.host or ""
     if place and places.node(node_of(place)) is None:
         place = ""
-    if culprit.rank is not None and job and (part in ("rank", "gpu") or not place):
-        gpu = places.by_rank(job, culprit.rank)
+    gpu = places.by_rank(job, culprit.rank) if culprit.rank is not None and job else ""
+    # A number that no rank of that node has is its place on the node, or of another log: the node is what is known.
+    is_there = not place or not gpu or node_of(gpu) == node_of(place)
+    if culprit.rank is not None and job and is_there and (part in ("rank", "gpu") or not place):
         if part == "rank":
             return (f"job/{job}/rank/{culprit.rank}",)
         if gpu:
@@ -308,7 +313,8 @@ def _filled(text: str, found: re.Match[str], place: str) -> str:
 # ---- what many have at once
 
 
-def _gathered(claims: list[Claim], books: Playbooks, places: Places) -> Iterator[Claim]:
+def gathered(claims: Sequence[Claim], books: Playbooks, places: Places) -> Iterator[Claim]:
+    """Yield what parts that have something at once have in common: a leaf, a rack, a node."""
     for cause in books.causes.values():
         for gathers in cause.gathers:
             own = [claim for claim in claims if claim.cause == cause.root_cause and claim.source in ("finding", "log")]
@@ -325,10 +331,11 @@ def _gathered(claims: list[Claim], books: Playbooks, places: Places) -> Iterator
                 near = [at for at in times if at <= times[0] + _SAME_MOMENT_S] if times else []
                 if len(parts) < gathers.least or len(nodes) < gathers.nodes:
                     continue
-                if gathers.at == "leaf" and len(near) < gathers.least:
+                surest = max(claim.weight for claim in parts.values())
+                if surest < _HINT or (gathers.at == "leaf" and len(near) < gathers.least):
                     continue
                 first = min(parts.values(), key=_key)
-                weight = gathers.weight * min(1.0, max(claim.weight for claim in parts.values()) / _FIRM)
+                weight = gathers.weight * min(1.0, surest / _FIRM)
                 fact = Fact(
                     f"{len(parts)} parts on {len(nodes)} node{'s' if len(nodes) > 1 else ''} have it at once",
                     len(parts), "one", shared, iso(times[0]) if times else "", first.rule or first.source,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from stethoscope.analysis.triage_case import NONE, SLOWER, STOPPED, Case, holds
-from stethoscope.analysis.triage_claims import Claim
+from stethoscope.analysis.triage_claims import Claim, gathered, of_culprit
 from stethoscope.analysis.triage_compare import compared
 from stethoscope.analysis.triage_places import Places
 from stethoscope.analysis.triage_weigh import explain, fit, hypotheses_of
 from stethoscope.model.finding import Fact
-from stethoscope.model.fleet import FleetSnapshot
+from stethoscope.model.fleet import FleetSnapshot, Node
+from stethoscope.model.frame import Link, LinkState
+from stethoscope.model.logs import Culprit
 from stethoscope.model.scheduler import Job
 from stethoscope.model.verdict import Measured, Scene
 from stethoscope.specs.playbook import load_playbooks
@@ -173,3 +175,39 @@ def test_processors_that_are_held_back_are_found() -> None:
     assert list(compared([clocks(3_400_000)], [case])) == []
     # Where nothing is slow the cores may rest.
     assert list(compared([clocks(1_200_000)], [])) == []
+
+
+class OfTwoNodes(Known):
+    """Places of two nodes of eight GPUs, the ranks of job 7 in their order."""
+
+    def node(self, name: str) -> Node | None:
+        """Return a node that there is."""
+        return Node(name, 0, Link(LinkState.LIVE, 0.0)) if name in ("gpu-001", "gpu-002") else None
+
+    def by_rank(self, job: str, rank: int) -> str:
+        """Return the GPU of a rank."""
+        return f"gpu-00{1 + rank // 8}/gpu/{rank % 8}"
+
+
+@pytest.mark.parametrize(
+    ("rank", "host", "expected"),
+    [(11, "gpu-002", ("job/7/rank/11",)), (11, None, ("job/7/rank/11",)), (3, "gpu-002", ())],
+)
+def test_a_rank_is_one_of_its_node(rank: int, host: str | None, expected: tuple[str, ...]) -> None:
+    found = of_culprit(Culprit(rank, host), "peer_process_died", "7", BOOKS, OfTwoNodes(SCENE))
+    assert found == expected
+
+
+class OfOneRack(Known):
+    """Places of nodes that stand in one rack."""
+
+    def rack(self, place: str) -> str:
+        """Return the rack."""
+        return "rack-01"
+
+
+@pytest.mark.parametrize(("weight", "expected"), [(0.9, [("cooling_fault", ("rack/rack-01",))]), (0.35, [])])
+def test_hints_do_not_add_up_to_a_rack(weight: float, expected: list[tuple[str, tuple[str, ...]]]) -> None:
+    claims = [claim("cooling_fault", node, weight=weight) for node in JOB.nodes]
+    found = gathered(claims, BOOKS, OfOneRack(SCENE))
+    assert [(one.cause, one.places) for one in found] == expected
