@@ -75,13 +75,13 @@ class DrillActions(App[None]):
         def with_cause(cause: str) -> None:
             if cause in _BLAMES_NOBODY:
                 drill.reply(cause, "")
-                console.tell("your answer is taken; A gives another one, E ends the drill")
+                console.tell(f"taken: {cause}; E ends the drill")
             else:
                 console.choose("where", drill.suspects(session.snapshot()), lambda place: with_place(cause, place))
 
         def with_place(cause: str, place: str) -> None:
             drill.reply(cause, place)
-            console.tell(f"taken: {cause} at {place}; A gives another answer, E ends the drill", seconds=6)
+            console.tell(f"taken: {cause} at {place}; E ends the drill", seconds=6)
 
         console.choose("root cause", drill.causes(), with_cause)
 
