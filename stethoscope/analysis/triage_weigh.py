@@ -167,11 +167,13 @@ def _is_of_shared(one: Hypothesis, shared: set[tuple[str, str]], places: Places)
 def fit(hypotheses: list[Hypothesis], cases: list[Case], places: Places) -> None:
     """Work out how well each explains what the jobs do that have to do with it."""
     troubled = [case for case in cases if case.trouble != NONE]
+    knows_all = bool(cases) and all(case.nodes for case in cases)
     for one in hypotheses:
         touched = {f"job/{job.id}" for place in one.places for job in places.jobs_on(place)}
         own = [case for case in troubled if case.place in touched]
         one.case = own[0] if own else next((case for case in cases if case.place in touched), None)
-        one.is_idle = bool(cases) and not touched and places.node(node_of(one.unit)) is not None
+        node = places.node(node_of(one.unit))
+        one.is_idle = knows_all and not touched and node is not None and not node.processes
         if not troubled:
             one.fit = 1.0
         elif not own:

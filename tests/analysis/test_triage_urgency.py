@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from stethoscope.analysis.triage import severity_of
@@ -10,6 +12,7 @@ from stethoscope.analysis.triage_claims import Claim
 from stethoscope.analysis.triage_places import Places
 from stethoscope.analysis.triage_weigh import Hypothesis, fit
 from stethoscope.analysis.triage_words import verdict_of
+from stethoscope.model.facts import GpuProcess
 from stethoscope.model.finding import Severity
 from stethoscope.model.fleet import FleetSnapshot, Node
 from stethoscope.model.frame import Link, LinkState
@@ -56,3 +59,15 @@ def test_what_all_nodes_have_is_the_fleet() -> None:
     assert verdict_of(all_of_them, Severity.P1, BOOKS, PLACES, []).places == ("fleet",)
     some = verdict_of(all_of_them[:3], Severity.P1, BOOKS, PLACES, []).places
     assert some == ("gpu-001", "gpu-002", "gpu-003")
+
+
+def test_a_node_is_idle_only_where_every_job_says_its_nodes_and_nothing_runs_there() -> None:
+    one = believed("ib_link_down", "gpu-004/ib/mlx5_3", "ib_link_down")
+    fit([one], [GOES_ON, Case("job/8", Job("8"))], PLACES)
+    assert not one.is_idle
+    own = replace(NODES[3], processes=(GpuProcess(4711, 0),))
+    busy = replace(SNAPSHOT, nodes=(*NODES[:3], own, NODES[4]))
+    fit([one], [GOES_ON], Places(Scene(0.0, busy, jobs=(JOB,))))
+    assert not one.is_idle
+    fit([one], [GOES_ON], PLACES)
+    assert one.is_idle
