@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from stethoscope.analysis.triage import severity_of
 from stethoscope.analysis.triage_case import NONE, SLOWER, STOPPED, Case, holds
 from stethoscope.analysis.triage_claims import Claim, gathered, of_culprit
 from stethoscope.analysis.triage_compare import compared
 from stethoscope.analysis.triage_places import Places
 from stethoscope.analysis.triage_weigh import explain, fit, hypotheses_of
-from stethoscope.model.finding import Fact
+from stethoscope.model.finding import Fact, Severity
 from stethoscope.model.fleet import FleetSnapshot, Node
 from stethoscope.model.frame import Link, LinkState
 from stethoscope.model.logs import Culprit
@@ -211,3 +212,9 @@ def test_hints_do_not_add_up_to_a_rack(weight: float, expected: list[tuple[str, 
     claims = [claim("cooling_fault", node, weight=weight) for node in JOB.nodes]
     found = gathered(claims, BOOKS, OfOneRack(SCENE))
     assert [(one.cause, one.places) for one in found] == expected
+
+
+def test_a_save_that_held_the_job_up_and_is_over_is_no_small_thing() -> None:
+    (one,) = hypotheses_of([claim("ckpt_io", "job/7", weight=0.6)], BOOKS, PLACES)
+    fit([one], [Case("job/7", JOB, frozenset(JOB.nodes), values={"phase": ""})], PLACES)
+    assert severity_of(one, BOOKS) is Severity.P1
