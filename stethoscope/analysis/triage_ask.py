@@ -15,7 +15,7 @@ from stethoscope.model.verdict import UNKNOWN, PathStep, Verdict, Wanted
 from stethoscope.specs.playbook_forms import FACTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence, Set
 
     from stethoscope.model.verdict import Diagnosis, Scene
     from stethoscope.specs.playbook import FlowSpec, Playbooks, StepSpec, WhenSpec
@@ -97,7 +97,8 @@ def ask(scene: Scene, books: Playbooks, answers: Mapping[tuple[str, str], Answer
     own = {step: said for (id_, step), said in answers.items() if id_ == flow.id}
     found = _overridden(found, flow, case, books, own)
     case.values.update(cause=found.verdict.root_cause, layer=found.layer)
-    steps = tuple(_walk(found, flow, case, own))
+    probes = {one.probe for one in scene.measured}
+    steps = tuple(_walk(found, flow, case, own, probes))
     path = tuple(
         PathStep(
             step.id, step.question, step.answer, "you" if step.how else "auto",
@@ -210,7 +211,9 @@ def _leaves(when: WhenSpec) -> Iterator[WhenSpec]:
 # ---- the way
 
 
-def _walk(found: Diagnosis, flow: FlowSpec, case: Case, own: Mapping[str, Answer]) -> Iterator[AskStep]:
+def _walk(
+    found: Diagnosis, flow: FlowSpec, case: Case, own: Mapping[str, Answer], probes: Set[str]
+) -> Iterator[AskStep]:
     steps = {step.id: step for step in flow.steps}
     at, walked_steps = flow.steps[0].id if flow.steps else "", 0
     while at in steps and walked_steps < _MOST_STEPS:
@@ -239,7 +242,7 @@ def _walk(found: Diagnosis, flow: FlowSpec, case: Case, own: Mapping[str, Answer
             said.how if said is not None else "",
             confidence,
             tuple(each.answer for each in step.answers),
-            tuple(_facts(step, when, case, found, is_told=proposed != NOT_KNOWN))[:_MOST_FACTS],
+            tuple(_facts(step, when, case, found, probes, is_told=proposed != NOT_KNOWN))[:_MOST_FACTS],
             tuple(_wanted(step, proposed, when, case, found))[:_MOST_WANTED],
             tuple(_why(step, case)),
             when is not None and is_found,
@@ -247,7 +250,9 @@ def _walk(found: Diagnosis, flow: FlowSpec, case: Case, own: Mapping[str, Answer
         at = then
 
 
-def _facts(step: StepSpec, when: WhenSpec | None, case: Case, found: Diagnosis, *, is_told: bool) -> Iterator[Weighed]:
+def _facts(
+    step: StepSpec, when: WhenSpec | None, case: Case, found: Diagnosis, probes: Set[str], *, is_told: bool
+) -> Iterator[Weighed]:
     told: set[Fact] = set()
 
     def told_once(sign: str, facts: Sequence[Fact]) -> Iterator[Weighed]:
@@ -259,7 +264,9 @@ def _facts(step: StepSpec, when: WhenSpec | None, case: Case, found: Diagnosis, 
     if when is not None:
         yield from told_once("+", [case.evidence[leaf.fact] for leaf in _leaves(when) if leaf.fact in case.evidence])
         if _is_found(when):
-            yield from told_once("+", found.verdict.supports[:4])
+            # What somebody has just measured is what they look for.
+            strong = sorted(found.verdict.supports, key=lambda fact: fact.source not in probes)
+            yield from told_once("+", strong[:4])
             yield from told_once("-", found.verdict.contradicts[:2])
     for other in step.answers:
         if other.when is None or other.when is when:

@@ -135,7 +135,7 @@ KEYS: tuple[Key, ...] = (
         "Go to the last line.", ("job",), palette=False),
     Key("logs.open", ("L",), "open_logs", "logs: open", "logs",
         "Decode logs: kernels of the fleet live, a node's, a job's output, files here, pasted text.",
-        ("fleet",), footer=True),
+        ("fleet",)),
     Key("logs.of_node", ("L",), "open_logs", "logs: of this node", "logs",
         "Decode a log of this node: its kernel's, back to a time, or a file by its path.", ("node",)),
     Key("logs.explain", ("enter",), "explain", "logs: explain this line", "explain",
@@ -198,8 +198,11 @@ KEYS: tuple[Key, ...] = (
     Key("findings.last", ("end", "G"), "cursor_last", "findings: to the last", "last",
         "Go to the last line.", ("findings",), palette=False),
     Key("triage.open", ("t",), "triage", "triage: what is the cause?", "triage",
-        "Be led to the cause: of the selected nodes, else of the whole fleet; of the job, node or finding on screen.",
-        ("fleet", "node", "job", "findings", "finding"), footer=True),
+        "Be led to the cause: of the selected nodes, else of the whole fleet; of the job or the finding on screen.",
+        ("fleet", "job", "finding"), footer=True),
+    Key("triage.here", ("t",), "triage", "triage: what is the cause here?", "triage",
+        "Be led to the cause of what is wrong with this node, or of the finding under the cursor.",
+        ("node", "findings")),
     Key("triage.accept", ("enter",), "accept", "triage: accept the answer", "accept",
         "Take the proposed answer and go on; after the last question show the verdict.", ("triage",), footer=True),
     Key("triage.measure", ("m",), "measure", "triage: measure what would settle it", "measure",
@@ -291,7 +294,7 @@ _SHOWN = {
 }  # fmt: skip
 
 _NOT_IN_REPLAY = (
-    "metric.choose", "filter.edit", "logs.open", "node.shell", "probe.choose", "finding.acknowledge",
+    "metric.choose", "filter.edit", "node.shell", "probe.choose", "finding.acknowledge",
     "finding.snooze", "triage.open",
 )  # fmt: skip
 """Keys that are not named at the foot of a replay, where moving in time needs the room."""

@@ -68,8 +68,8 @@ async def test_the_fleet_is_shown_worst_first() -> None:
             "metric",
             "/",
             "filter",
-            "L",
-            "logs",
+            "t",
+            "triage",
             "?",
             "keys",
         ]

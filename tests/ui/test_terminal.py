@@ -56,7 +56,7 @@ def test_the_fleet_at_80x24() -> None:
         assert lines[0].startswith(" prod-a SIM 64n 512g · 61 live ‖1 –1 ~1 ?1 · 2 s · ✖2 ▲3 •1")
         assert lines[2] == "─" * 80
         assert lines[3] == "✖ gpu-002   ██–█████ ········ gpu/2 fell off the bus (Xid 79)"
-        assert lines[-1].split() == ["enter", "node", "m", "metric", "/", "filter", "L", "logs", "?", "keys"]
+        assert lines[-1].split() == ["enter", "node", "m", "metric", "/", "filter", "t", "triage", "?", "keys"]
         terminal.send("q")
         assert terminal.finish() == 0, terminal.raw[-2000:]
 

@@ -45,6 +45,8 @@ def help_rows(
         ("findings", "in the night's list"),
         ("finding", "on a finding"),
         ("job", "on jobs"),
+        ("triage", "in a triage"),
+        ("verdict", "on its verdict"),
         ("drift", "in the drift table"),
         ("heat", "in the heat over time"),
         ("preview", "before a probe is run"),
