@@ -49,7 +49,7 @@ def check(names: tuple[str, ...], as_json: bool) -> int:
 
 @command.command("from-recording", context_settings=_HELP)
 @click.argument("path", metavar="FILE|DIR", type=click.Path(path_type=Path))
-@click.option("--id", "id_", metavar="NAME", help="What the scenario is called. [as the recording]")
+@click.option("--id", "id_", metavar="NAME", help="What the scenario is called. [as its file]")
 @click.option("-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Write it there. [stdout]")
 def from_recording(path: Path, id_: str | None, output: Path | None) -> int:
     """Begin a scenario from a recording: its fleet, jobs, log lines and, as comments, what was found and when.
@@ -64,7 +64,7 @@ def from_recording(path: Path, id_: str | None, output: Path | None) -> int:
 
     if not is_there(path):
         raise DataError("no such file or directory", where=str(path))
-    text = scenario_from(open_tape(path), id_ or path.name.partition(".")[0])
+    text = scenario_from(open_tape(path), id_ or (output or path).name.partition(".")[0])
     if output is None:
         click.echo(text, nl=False)
         return EXIT_HEALTHY

@@ -6,6 +6,7 @@ its position and not a scenario in which nothing happens.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -31,6 +32,8 @@ _Time = float | str
 _LONGEST_S = 100 * 3600.0
 """So long a scenario lasts at most: a mistake in its unit would be played for ever."""
 _LONGEST_ID = 120
+_WORD = re.compile(r"""(?:[^\s"']|"[^"]*"|'[^']*')+""")
+"""A word of a fault in a line; spaces stand in quotes."""
 _MOST_WORDS = 24
 """So many words are listed where one is not known and none is near."""
 
@@ -257,9 +260,12 @@ def read_fault(text: str, scenario: Scenario, words: Vocabulary, now_s: float, *
     """Return the fault that a line of words means: its kind, its place, then `key=value`; raises DataError.
 
     `at` and `until` are times of the scenario, or with a `+` from `now_s` on, at which it begins where nothing is said;
-    everything else are parameters of the kind: `ib_link_down gpu-007/ib/mlx5_3 at=+30s outcome=hang`.
+    everything else are parameters of the kind: `ib_link_down gpu-007/ib/mlx5_3 at=+30s outcome=hang`. Spaces stand in
+    quotes.
     """
-    head, *pairs = text.split() or [""]
+    if _WORD.sub("", text).strip():
+        raise DataError("a quote that is opened is not closed", where=name)
+    head, *pairs = _WORD.findall(text) or [""]
     where = pairs.pop(0) if pairs and "=" not in pairs[0] else None
     times: dict[str, float] = {}
     params: dict[str, Any] = {}

@@ -53,9 +53,16 @@ def test_one_that_ends_is_over_and_lines_come() -> None:
         ("ib_link_down gpu-001/ib/mlx5_1 at=soon", 'at: "soon" is not a duration'),
         ("ib_link_down gpu-001/ib/mlx5_1 at=+10s until=+5s", "until is not after at"),
         ("ib_optic_degraded gpu-001/ib/mlx5_1 symbol_errors_per_s=[1", "inject"),
+        ("ib_optic_degraded gpu-001/ib/mlx5_1 symbol_errors_per_s=-1", "symbol_errors_per_s: expected a number of 0"),
+        ('maintenance_drain gpu-001 reason="maint', "a quote that is opened is not closed"),
     ],
 )
 def test_words_that_mean_no_fault(words: str, message: str) -> None:
     with pytest.raises(DataError) as error:
         read_fault(words, scenario(), vocabulary(), 60.0, name="inject")
     assert message in str(error.value)
+
+
+def test_words_with_spaces_stand_in_quotes() -> None:
+    text = 'maintenance_drain gpu-001 reason="maint: a fan"'
+    assert read_fault(text, scenario(), vocabulary(), 60.0).params["reason"] == "maint: a fan"
