@@ -7,14 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from stethoscope.analysis.triage_ask import ask
 from stethoscope.analysis.triage_watch import Watch
 from stethoscope.model.verdict import Measured, Scene
-from stethoscope.session.heard import Hearing
 from stethoscope.session.job_notes import JOB_LOG, JobNote
-from stethoscope.specs.codes import load_codes
-from stethoscope.specs.playbook import load_playbooks
-from stethoscope.specs.signature import load_signatures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +20,7 @@ if TYPE_CHECKING:
     from stethoscope.model.night import Entry
     from stethoscope.model.scheduler import Job
     from stethoscope.model.verdict import Seen
+    from stethoscope.session.heard import Hearing
     from stethoscope.session.probe_result import Result
     from stethoscope.specs.playbook import Playbooks
 
@@ -106,6 +102,13 @@ class Attending:
     def answer(self, moment: Moment, answers: Mapping[tuple[str, str], Answer]) -> tuple[Scene, Asked]:
         """Return the scene of a moment and what is asked about it; takes up to a second of work, one at a time, in a
         thread. DataError when a playbook is broken."""
+        # Loaded when somebody asks: the first picture of the console does not wait for it.
+        from stethoscope.analysis.triage_ask import ask
+        from stethoscope.session.heard import Hearing
+        from stethoscope.specs.codes import load_codes
+        from stethoscope.specs.playbook import load_playbooks
+        from stethoscope.specs.signature import load_signatures
+
         if self._books is None:
             self._books = load_playbooks()
         if self._hearing is None:
