@@ -1,5 +1,5 @@
 # Prints what decides how a training process of this node talks to the others: versions of driver, kernel and NCCL, and of
-# its environment the variables that are named here, no other. Nothing is changed.
+# its environment the variables that are named here, no other. It only reads.
 begin "" environ
 echo "host driver $(sed -n 's/^NVRM version:.* \([0-9][0-9.]*[0-9]\)  .*/\1/p' /proc/driver/nvidia/version 2>/dev/null)"
 echo "host kernel $(uname -r)"

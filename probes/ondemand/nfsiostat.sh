@@ -1,5 +1,6 @@
 # Prints for each NFS mount how many requests a second it made within three seconds, and how long they were queued on this
-# client and under way to the server; and what Lustre counts of its servers. It reads what the kernel counts.
+# client and under way to the server; and what Lustre counts of its servers. It only reads what
+# the kernel counts.
 counts=/proc/self/mountstats
 counted() { grep -E '^device .* fstype nfs|^[[:space:]]+(age|xprt|READ|WRITE):' "$counts"; }
 begin "" nfsiostat 3

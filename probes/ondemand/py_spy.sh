@@ -1,5 +1,5 @@
 # Prints where each training process of this node is in its program. A process counts as one when its environment says
-# its rank. Each is held for some milliseconds while its stack is read; nothing is changed.
+# its rank. Each is held for some milliseconds while its stack is read; it only reads.
 need py-spy
 begin "" "$tool" dump
 for file in /proc/[0-9]*/environ; do

@@ -1,5 +1,5 @@
-# Prints which processes take the processors, which hang in the kernel, and at which clock the cores run. One look each;
-# it changes nothing.
+# Prints which processes take the processors, which hang in the kernel, and at which clock the cores run. One look each:
+# it only reads.
 need top
 run sh -c '"$1" -b -n 1 -w 132 | head -n 30' sh "$tool"
 run sh -c 'ps -eo pid,stat,wchan:32,etimes,user,comm | grep -E "^ *PID|^ *[0-9]+ D" | head -n 40' sh

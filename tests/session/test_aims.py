@@ -86,6 +86,16 @@ def replace_layer(port):  # type: ignore[no-untyped-def]
     return msgspec.structs.replace(port, layer="Ethernet", netdev="eth0")
 
 
+def test_a_leaf_is_asked_through_the_first_port_on_it_that_is_up() -> None:
+    snapshot = built()
+    probe = PROBES["switch_counters"]
+    name = snapshot.nodes[0].leaf(1)
+    (aim,) = aims_of(snapshot, probe, [f"leaf/{name}"])
+    assert aim == Aim(snapshot.nodes[0].name, ("mlx5_1", "1"), f"leaf/{name}")
+    with pytest.raises(UsageError, match="none that is up is known"):
+        aims_of(snapshot, probe, ["leaf/leaf-99-1"])
+
+
 def test_the_interface_behind_a_port() -> None:
     ports = tuple(replace_layer(port) for port in fleet(1).nodes[0].ports[:1])
     found = aims_of(built(ports=ports, devices=DEVICES), PROBES["ethtool"], ["gpu-001/ib/mlx5_0"])
