@@ -12,7 +12,7 @@ done
 for file in /proc/[0-9]*/environ; do
   rank=$(tr '\0' '\n' <"$file" 2>/dev/null | sed -n 's/^\(RANK\|SLURM_PROCID\|OMPI_COMM_WORLD_RANK\)=\([0-9]\{1,7\}\)$/\2/p' | head -n 1)
   [ -n "$rank" ] || continue
-  pid=${file#/proc/} pid=${pid%/environ}
+  pid=$(echo "$file" | cut -d / -f 3)
   ls -l "/proc/$pid/fd" 2>/dev/null | grep -q '/dev/nvidia[0-9]' || continue
   tr '\0' '\n' <"$file" 2>/dev/null |
     grep -E '^(NCCL_[A-Z0-9_]+|TORCH_NCCL_[A-Z0-9_]+|TORCH_FR_[A-Z0-9_]+|CUDA_VISIBLE_DEVICES|CUDA_DEVICE_MAX_CONNECTIONS|(GLOO|TP)_SOCKET_IFNAME|UCX_(TLS|NET_DEVICES)|FI_PROVIDER|OMP_NUM_THREADS|WORLD_SIZE|SLURM_JOB_ID)=' |

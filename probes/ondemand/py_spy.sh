@@ -5,7 +5,7 @@ begin "" "$tool" dump
 for file in /proc/[0-9]*/environ; do
   rank=$(tr '\0' '\n' <"$file" 2>/dev/null | sed -n 's/^\(RANK\|SLURM_PROCID\|OMPI_COMM_WORLD_RANK\)=\([0-9]\{1,7\}\)$/\2/p' | head -n 1)
   [ -n "$rank" ] || continue
-  pid=${file#/proc/} pid=${pid%/environ}
+  pid=$(echo "$file" | cut -d / -f 3)
   # What a rank starts has its environment too: only who has the GPU open is the rank itself.
   ls -l "/proc/$pid/fd" 2>/dev/null | grep -q '/dev/nvidia[0-9]' || continue
   echo "rank $rank"

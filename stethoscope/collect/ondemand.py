@@ -76,7 +76,7 @@ def script(probe: str, directory: str = "ondemand") -> str:
 def commands_of(probe: str) -> str:
     """Return the script of a probe as people should read it before it runs: without comments, as it stands."""
     text = (paths.bundled("probes") / "ondemand" / f"{probe}.sh").read_text("ascii")
-    return "\n".join(line for line in text.split("\n") if line and not line.startswith("#"))
+    return "\n".join(line for line in text.split("\n") if line and not line.lstrip().startswith("#"))
 
 
 def about(probe: str) -> str:
