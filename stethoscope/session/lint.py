@@ -183,7 +183,7 @@ def _lint_codes(counts: dict[str, int], errors: list[DataError], roots: list[Pat
 def _lint_scenarios(errors: list[DataError]) -> int:
     from stethoscope.sim.scenarios import bundled as scenarios
     from stethoscope.sim.scenarios import vocabulary
-    from stethoscope.specs.scenario import load_scenario
+    from stethoscope.specs.scenario_read import load_scenario
 
     files = scenarios()
     for path in files.values():

@@ -16,7 +16,8 @@ from stethoscope.specs.load import SeveralDataError, load
 from stethoscope.specs.place import place
 from stethoscope.specs.probes import load_manifest
 from stethoscope.specs.root_cause import load_root_causes
-from stethoscope.specs.scenario import Fault, ProbeOutput, SetValue, read_scenario
+from stethoscope.specs.scenario import Fault, ProbeOutput, SetValue
+from stethoscope.specs.scenario_read import read_scenario
 from stethoscope.text import clean
 
 if TYPE_CHECKING:

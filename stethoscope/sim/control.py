@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from stethoscope.errors import DataError, StethoscopeError, UnreachableError, UsageError
 from stethoscope.sim.scenarios import vocabulary
-from stethoscope.specs.scenario import read_fault
+from stethoscope.specs.scenario_read import read_fault
 from stethoscope.text import clean
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from stethoscope.errors import UsageError, did_you_mean
 from stethoscope.sim.board import DATA, boards
 from stethoscope.sim.columns import METRICS
 from stethoscope.sim.kinds.registry import KINDS
-from stethoscope.specs.scenario import Scenario, Vocabulary, load_scenario
+from stethoscope.specs.scenario import Scenario, Vocabulary
+from stethoscope.specs.scenario_read import load_scenario
 
 DEMO = "demo"
 

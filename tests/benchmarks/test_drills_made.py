@@ -9,7 +9,7 @@ from benchmarks.drills_made import FORMS, made
 from stethoscope.sim.kinds.registry import KINDS
 from stethoscope.sim.scenarios import vocabulary
 from stethoscope.specs.load import loads
-from stethoscope.specs.scenario import read_scenario
+from stethoscope.specs.scenario_read import read_scenario
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -122,8 +122,9 @@ class RunningProbe:
         return self.until(lambda message: isinstance(message, wire.Full))
 
     def gpus(self) -> wire.Full:
-        """Return the first full frame that has GPUs in it."""
-        return self.until(lambda message: isinstance(message, wire.Full) and message.gpus)
+        """Return the first full frame that has GPUs in it; children that a test beside this one has lost on this
+        machine hold it up as long as they are there."""
+        return self.until(lambda message: isinstance(message, wire.Full) and message.gpus, 3 * PATIENCE_S)
 
     def note(self, key: str, words: str, patience_s: float = PATIENCE_S) -> wire.Message:
         """Read on to the first frame whose notes say `words` about `key`."""

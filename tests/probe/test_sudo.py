@@ -16,6 +16,7 @@ from stethoscope.model import wire
 from stethoscope.model.metric import Scope
 from stethoscope.parse.parts import read_part
 from tests import needs
+from tests.probe.running import wait_for
 from tests.probe.trees import Tree
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ def node() -> Iterator[Node]:
             yield made
         finally:
             rules.unlink(missing_ok=True)
-            subprocess.run([userdel, USER], check=True, stderr=subprocess.DEVNULL)
+            # What runs as the user may take a moment to end.
+            assert wait_for(lambda: not subprocess.run([userdel, USER], stderr=subprocess.DEVNULL).returncode, 10.0)
 
 
 @pytest.fixture

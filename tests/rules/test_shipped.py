@@ -29,7 +29,7 @@ from stethoscope.specs.metric import load_catalogue
 from stethoscope.specs.root_cause import load_root_causes
 from stethoscope.specs.rule_book import load_rules
 from stethoscope.specs.rule_test import TestSpec as Told
-from stethoscope.specs.scenario import load_scenario
+from stethoscope.specs.scenario_read import load_scenario
 from tests.analysis.test_parts import Spec
 from tests.sim.watching import groups
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,7 +15,10 @@ from stethoscope.session.drill import Drilled, drill, drill_all, scenario_files
 from stethoscope.session.played import Played
 from stethoscope.sim.scenarios import vocabulary
 from stethoscope.specs.load import loads
-from stethoscope.specs.scenario import Scenario, read_scenario
+from stethoscope.specs.scenario_read import read_scenario
+
+if TYPE_CHECKING:
+    from stethoscope.specs.scenario import Scenario
 
 OPTIC = """
 schema: stethoscope.scenario/1

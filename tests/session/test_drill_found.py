@@ -7,7 +7,7 @@ import pytest
 from stethoscope.session.drill_found import Record, detect_s
 from stethoscope.sim.scenarios import vocabulary
 from stethoscope.specs.load import loads
-from stethoscope.specs.scenario import read_scenario
+from stethoscope.specs.scenario_read import read_scenario
 
 HEAD = """
 schema: stethoscope.scenario/1

@@ -11,7 +11,8 @@ from stethoscope.session.scenario_check import check_scenario
 from stethoscope.session.scenario_from import scenario_from
 from stethoscope.sim.scenarios import vocabulary
 from stethoscope.specs.load import loads
-from stethoscope.specs.scenario import LogLine, read_scenario
+from stethoscope.specs.scenario import LogLine
+from stethoscope.specs.scenario_read import read_scenario
 from stethoscope.store.tape import open_tape
 from tests.session.test_drill import OPTIC
 from tests.store.made import record

@@ -7,7 +7,7 @@ from stethoscope.session.played import Played
 from stethoscope.sim.scenarios import vocabulary
 from stethoscope.specs.load import loads
 from stethoscope.specs.playbook import load_playbooks
-from stethoscope.specs.scenario import read_scenario
+from stethoscope.specs.scenario_read import read_scenario
 
 HEALTHY = """
 schema: stethoscope.scenario/1

@@ -12,7 +12,7 @@ from stethoscope.session.training_score import WIDE, Reply, Report, Said, Truth,
 from stethoscope.sim.chosen import places_of, surprise
 from stethoscope.sim.kinds.registry import KINDS
 from stethoscope.sim.scenarios import open_scenario, vocabulary
-from stethoscope.specs.scenario import read_fault
+from stethoscope.specs.scenario_read import read_fault
 
 OPTIC = Truth(
     "ib_optic_degraded", "An optic is bad", "gpu-007/ib/mlx5_3", 100.0, "ib_link_fault", "communication",

@@ -8,7 +8,7 @@ from stethoscope.errors import DataError
 from stethoscope.sim.readings import Readings
 from stethoscope.sim.scenarios import vocabulary
 from stethoscope.sim.twin import Twin
-from stethoscope.specs.scenario import read_fault
+from stethoscope.specs.scenario_read import read_fault
 from tests.sim.worlds import scenario
 
 EVENT = "at: 100s, fault: ib_optic_degraded, where: gpu-002/ib/mlx5_3, params: {symbol_errors_per_s: 41, ramp: 20s}"

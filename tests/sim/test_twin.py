@@ -16,7 +16,7 @@ from stethoscope.sim.scenarios import vocabulary
 from stethoscope.sim.twin import Twin
 from stethoscope.specs.load import loads
 from stethoscope.specs.metric import load_catalogue
-from stethoscope.specs.scenario import read_scenario
+from stethoscope.specs.scenario_read import read_scenario
 from tests.sim.worlds import gpu, mean, twin
 
 PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"

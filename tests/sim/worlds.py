@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stethoscope.sim.scenarios import vocabulary
 from stethoscope.sim.twin import Twin
 from stethoscope.specs.load import loads
-from stethoscope.specs.scenario import read_scenario
+from stethoscope.specs.scenario_read import read_scenario
 
 if TYPE_CHECKING:
     from stethoscope.sim.readings import Readings

@@ -48,7 +48,7 @@ def read(text: str, *, exit: int = 0, err: str = "") -> Report:  # noqa: A002  t
             items.append(Item(f"tcp/{ports}", "filter", rule[2].lower(), "", "critical" if is_wide else ""))
             if is_wide:
                 remarks.append(f"TCP ports {ports}: {rule[2].lower()}")
-    if not items and not has_rules and (exit or err or text.strip()):
+    if not items and not has_rules:
         raise without_values(text, exit=exit, err=err, tool="ss")
     return Report(TOOL, tuple(items), tuple(remarks))
 

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from stethoscope.specs.place import Place
     from stethoscope.specs.scenario import Job
 
+ENDS_S = 12.0
+"""After a rank's death it takes its launcher so long to end the job."""
+
 
 def job_of(effects: Effects, where: Place) -> Job:
     """Return the job of a place job/ID or job/ID/rank/N."""
@@ -31,3 +34,10 @@ def ranks_of(effects: Effects, where: Place) -> list[tuple[int, int]]:
         for node, gpu in np.argwhere(effects.layout.gpus_at(where))
         if effects.layout.job_of(int(node)) is not None
     ]
+
+
+def lose_rank(effects: Effects, job: str, age_s: float) -> None:
+    """Let the ranks of a job lose one of them, and end the job `ENDS_S` later."""
+    effects.job(job).is_broken = True
+    if age_s >= ENDS_S:
+        effects.ended.add(job)

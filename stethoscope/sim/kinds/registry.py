@@ -22,6 +22,7 @@ from stethoscope.sim.kinds import (
     scheduler,
     software,
     switch,
+    versions,
 )
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ _MODULES = (
     disk,
     data,
     software,
+    versions,
     scheduler,
     benign,
 )
