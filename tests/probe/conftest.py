@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +16,6 @@ from tests.probe.trees import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
     from types import ModuleType
 
 
@@ -54,9 +55,21 @@ def stream(part: Callable[[str], ModuleType]) -> ModuleType:
 
 
 @pytest.fixture
-def nvml(part: Callable[[str], ModuleType]) -> ModuleType:
-    """Return the parent's side of the NVML child."""
-    return part("nvml")
+def nvml(part: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Return the parent's side of the NVML child, which sees no child that tests beside this one have lost."""
+    module = part("nvml")
+    lost = module.processes.lost_children
+    monkeypatch.setattr(module.processes, "lost_children", lambda *names: {p for p in lost(*names) if _is_ours(p)})
+    return module
+
+
+def _is_ours(pid: int) -> bool:
+    """Tell whether a process has the driver of this test."""
+    own = os.environ.get("FAKE_NVML_CONTROL", "")
+    try:
+        return f"FAKE_NVML_CONTROL={own}\0".encode() in Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return False
 
 
 @pytest.fixture

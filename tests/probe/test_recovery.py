@@ -36,23 +36,12 @@ def gpus(nvml: ModuleType, fake_nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch)
     for name, value in fake_nvml.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(nvml, "LOOK_AGAIN_S", 0.1)
-    # Children that tests beside this one have lost are none of this node.
-    lost, own = nvml.processes.lost_children, str(fake_nvml.control).encode()
-    monkeypatch.setattr(nvml.processes, "lost_children", lambda *names: {p for p in lost(*names) if _has(p, own)})
     driver = nvml.Gpus(child_payload())
     yield driver
     if driver.pid:
         os.close(driver.into)
         os.close(driver.out)
         os.waitpid(driver.pid, 0)
-
-
-def _has(pid: int, words: bytes) -> bool:
-    """Tell whether the environment of a process holds `words`."""
-    try:
-        return words in Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return False
 
 
 def go_on(gpus: Any, until: Callable[[], bool], patience_s: float = 10.0) -> bool:

@@ -6,17 +6,8 @@ import pytest
 
 from stethoscope.errors import DataError
 from stethoscope.specs.load import loads
-from stethoscope.specs.scenario import (
-    Fault,
-    FaultForm,
-    LogLine,
-    Param,
-    ProbeOutput,
-    Scenario,
-    SetValue,
-    Vocabulary,
-    read_scenario,
-)
+from stethoscope.specs.scenario import Fault, FaultForm, LogLine, Param, ProbeOutput, Scenario, SetValue, Vocabulary
+from stethoscope.specs.scenario_read import read_scenario
 
 WORDS = Vocabulary(
     faults={
