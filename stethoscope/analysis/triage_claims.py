@@ -30,7 +30,6 @@ _VAGUE = {"straggler_or_slow_rank", UNKNOWN, HEALTHY}
 """What a log says when it only sees that something is slow."""
 _MOST_FACTS = 3
 _SAME_MOMENT_S = 120.0
-_SILENCE = "telemetry_lost"
 _STOOD_S = 15.0
 _FIRM = 0.85
 """What many have at once is as sure as the surest of them, from so much on wholly."""
@@ -99,9 +98,6 @@ def _of_finding(entry: Entry, books: Playbooks, places: Places) -> Iterator[Clai
     until = entry.spans[-1][1]
     for cause, weight, least in books.shows.get(finding.rule, default):
         if cause in (HEALTHY, UNKNOWN) or nodes < least:
-            continue
-        if entry.ended == "folded" and cause == _SILENCE:
-            # A node is silent before it is known to be lost: that is the same.
             continue
         spec = books.causes.get(cause)
         part = spec.part if spec is not None else ""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
-
 from stethoscope.analysis.triage_watch import Watch
-from stethoscope.model.verdict import Measured, Scene
-from stethoscope.session.job_notes import JOB_LOG, JobNote
+from stethoscope.model.verdict import Scene
+from stethoscope.session.job_notes import note_of
+from stethoscope.session.probe_result import measured_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from stethoscope.model.frame import Frame, Link
     from stethoscope.model.night import Entry
     from stethoscope.model.scheduler import Job
-    from stethoscope.model.verdict import Seen
+    from stethoscope.model.verdict import Measured, Seen
     from stethoscope.session.heard import Hearing
+    from stethoscope.session.job_notes import JobNote
     from stethoscope.session.probe_result import Result
     from stethoscope.specs.playbook import Playbooks
 
@@ -94,10 +95,9 @@ class Attending:
         return Moment(snapshot, tuple(entries.values()), jobs, seen, measured, notes, focus)
 
     def _measured(self, result: Result) -> Measured:
-        place = result.aim.place or result.aim.node
-        text = "\n".join(section.text for section in result.sections) or result.words
-        place = self._aimed.get((result.probe, place), place)
-        return Measured(place, result.probe, result.at, text, result.items, result.status.value)
+        measured = measured_of(result)
+        place = self._aimed.get((measured.probe, measured.place))
+        return measured if place is None else replace(measured, place=place)
 
     def answer(self, moment: Moment, answers: Mapping[tuple[str, str], Answer]) -> tuple[Scene, Asked]:
         """Return the scene of a moment and what is asked about it; takes up to a second of work, one at a time, in a
@@ -139,13 +139,8 @@ class Attending:
 
     def on_note(self, kind: str, value: object) -> None:
         """Hold the lines of a job's log until somebody asks; the oldest go when they are too many."""
-        if kind != JOB_LOG:
-            return
-        try:
-            note = msgspec.convert(value, JobNote)
-        except msgspec.ValidationError:
-            return
-        if not note.is_sound:
+        note = note_of(kind, value)
+        if note is None:
             return
         self._notes.append(note)
         self._size += _size(note)

@@ -90,3 +90,14 @@ def as_note(job: Job, log: JobLog, lines: Sequence[bytes], *, is_new: bool, at: 
         "name": job.name, "user": job.user, "state": job.state, "source": job.source.value,
         "samples_per_step": job.samples_per_step, "node": log.node, "trouble": log.trouble, "line_at": log.line_at,
     }  # fmt: skip
+
+
+def note_of(kind: str, value: object) -> JobNote | None:
+    """Return what a note of a session tells of a job's log, None for one of another kind or that is not sound."""
+    if kind != JOB_LOG:
+        return None
+    try:
+        note = msgspec.convert(value, JobNote)
+    except msgspec.ValidationError:
+        return None
+    return note if note.is_sound else None

@@ -25,7 +25,7 @@ from stethoscope.session.heard import Hearing
 from stethoscope.session.job_notes import JobNote
 from stethoscope.session.open import session_maker
 from stethoscope.session.played_node import PlayedNode, PlayedSpec
-from stethoscope.session.probe_result import Result, Status, read_answer
+from stethoscope.session.probe_result import Result, Status, measured_of, read_answer
 from stethoscope.sim import slurm, tools
 from stethoscope.sim.logs import SharedLogs, path_of
 from stethoscope.sim.parts import Order
@@ -252,8 +252,7 @@ class Played:
             answer = Answer(None, b"", "", late=True) if ran is None else Answer(ran[0], ran[1].encode(), ran[2])
             status, words, sections = read_answer(answer, probe, aim.node)
             result = Result(probe.id, aim, wall, 0.0, status, words, sections)
-            text = "\n".join(section.text for section in sections) or words
-            found.append(Measured(aim.place or place, probe.id, wall, text, result.items, status.value))
+            found.append(measured_of(result, aim.place or place))
         return tuple(found)
 
     def _printed(self, place: str, probe: str) -> str | None:

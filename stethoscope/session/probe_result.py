@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from stethoscope.clock import iso
 from stethoscope.model.report import Item, Report, ToolError
+from stethoscope.model.verdict import Measured
 from stethoscope.text import clean, clean_lines
 
 if TYPE_CHECKING:
@@ -99,6 +100,13 @@ class Result:
 
 
 _ORDER = {"critical": 0, "warning": 1}
+
+
+def measured_of(result: Result, place: str = "") -> Measured:
+    """Return a result as the diagnosis reads it: of `place`, or of where it ran."""
+    where = place or result.aim.place or result.aim.node
+    text = "\n".join(section.text for section in result.sections) or result.words
+    return Measured(where, result.probe, result.at, text, result.items, result.status.value)
 
 
 def read_answer(

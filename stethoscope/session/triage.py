@@ -11,10 +11,11 @@ import msgspec
 from stethoscope.analysis.triage import diagnose
 from stethoscope.analysis.triage_watch import Watch
 from stethoscope.errors import StethoscopeError
-from stethoscope.model.verdict import Measured, Scene
+from stethoscope.model.verdict import Scene
 from stethoscope.session.heard import Hearing
-from stethoscope.session.job_notes import JOB_LOG, JobNote
+from stethoscope.session.job_notes import JOB_LOG, note_of
 from stethoscope.session.player import Player
+from stethoscope.session.probe_result import measured_of
 from stethoscope.specs.codes import load_codes
 from stethoscope.specs.signature import load_signatures
 from stethoscope.store.format import RecordType
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from stethoscope.model.frame import Frame, Link
-    from stethoscope.model.verdict import Diagnosis, Wanted
+    from stethoscope.model.verdict import Diagnosis, Measured, Wanted
     from stethoscope.session.player import MakeSession
     from stethoscope.session.probe_result import Result
     from stethoscope.session.session import Session
@@ -71,11 +72,8 @@ class Witness:
 
     def take(self, result: Result, place: str = "") -> None:
         """Take the answer of an on-demand probe, asked for at `place`."""
-        where = place or result.aim.place or result.aim.node
-        text = "\n".join(section.text for section in result.sections) or result.words
-        self.measured[where, result.probe] = Measured(
-            where, result.probe, result.at, text, result.items, result.status.value
-        )
+        measured = measured_of(result, place)
+        self.measured[measured.place, measured.probe] = measured
 
     # ---- as a tap
 
@@ -87,13 +85,8 @@ class Witness:
 
     def on_note(self, kind: str, value: object) -> None:
         """Take the lines of a job's log."""
-        if kind != JOB_LOG:
-            return
-        try:
-            note = msgspec.convert(value, JobNote)
-        except msgspec.ValidationError:
-            return
-        if note.is_sound:
+        note = note_of(kind, value)
+        if note is not None:
             self._hearing.printed(note.id, note.data, name=note.path)
 
     def start(self) -> None:
