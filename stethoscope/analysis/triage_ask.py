@@ -274,6 +274,9 @@ def _facts(
         for leaf in _leaves(other.when):
             sign, facts = _of_other(leaf, case, found, is_chosen=when is not None)
             yield from told_once(sign if is_told else "?", facts)
+    if not told and is_told and _asks_what_is_found(step):
+        # No other answer holds: what was found is what speaks for this one.
+        yield from told_once("+", found.verdict.supports[:4])
 
 
 def _of_other(leaf: WhenSpec, case: Case, found: Diagnosis, *, is_chosen: bool) -> tuple[str, list[Fact]]:

@@ -67,6 +67,13 @@ def test_nothing_wrong_is_said(books: Playbooks) -> None:
     assert [(step.id, step.proposed) for step in found.steps] == [("findings", "no")]
 
 
+def test_what_was_found_speaks_for_a_yes_that_no_other_answer_holds_against(books: Playbooks) -> None:
+    found = ask(scene(sick_link(), slow=False), books, {})
+    step = found.steps[0]
+    assert (found.flow, step.id, step.proposed) == ("quiet", "findings", "yes")
+    assert [(each.sign, each.fact.where) for each in step.facts][:1] == [("+", LINK)]
+
+
 def test_the_same_scene_gives_the_same_questions(books: Playbooks) -> None:
     assert asked(books) == asked(books)
 
