@@ -19,8 +19,9 @@ from stethoscope.errors import InternalError
 from stethoscope.model.metric import Reason
 from stethoscope.sim import life, lines, machine
 from stethoscope.sim.build import Builds
-from stethoscope.sim.columns import ETHERNET_ONLY, GPU_COUNTERS, LIMITS, PINNED, PORT_COUNTERS, SLOW_COUNTERS
+from stethoscope.sim.columns import ETHERNET_ONLY, LIMITS, PINNED, PORT_COUNTERS, SLOW_COUNTERS
 from stethoscope.sim.effects import Effects
+from stethoscope.sim.first import first_totals
 from stethoscope.sim.kinds.registry import KINDS
 from stethoscope.sim.layout import Layout
 from stethoscope.sim.noise import Floats, Noise
@@ -85,7 +86,7 @@ class Twin:
         # At the start every board has its working temperature and every load average has settled.
         self._temp_c = self.machine.heat_to_c.copy()
         self._load = machine.load(self.machine)
-        self._base = self._first_totals()
+        self._base = first_totals(self.layout, self.noise, self.effects, self.machine, self._thirst)
 
     # ------------------------------------------------------------ time
 
@@ -272,31 +273,6 @@ class Twin:
         self.grown = {
             key: count for key, count in self.grown.items() if key[0].split("/")[0] != name or "/disk/" in key[0]
         }
-
-    def _first_totals(self) -> dict[str, Totals]:
-        totals = {}
-        for metrics, shape in ((GPU_COUNTERS, self.layout.gpu_shape), (PORT_COUNTERS, self.layout.port_shape)):
-            for metric in metrics:
-                size = {"ib_port_xmit_wait": 4e9, "ib_hw_out_of_sequence": 200.0}.get(metric, 0.0)
-                if metric in ("ib_port_xmit_data", "ib_port_rcv_data"):
-                    size = 2e15
-                elif metric in GPU_COUNTERS:
-                    size = 4e13 if self.layout.board.nvlink_gbps else 0.0
-                first = size * self.noise.uniform(f"first {metric}", shape)
-                old = self.effects.base.get(metric)
-                totals[metric] = (first if old is None else np.where(np.isnan(old), first, old)).astype(np.int64)
-        return {**totals, **self._first_slow_totals()}
-
-    def _first_slow_totals(self) -> dict[str, Totals]:
-        """Return the totals after weeks of the same work: requests and their times fit together."""
-        totals = {metric: np.zeros(self.layout.shape(kind)) for metric, kind in SLOW_COUNTERS.items()}
-        worked_s = 1e6 * (0.2 + 1.5 * self.noise.uniform("first work", self.layout.node_shape))
-        totals["loading_time"] = 1000 * worked_s
-        totals["gpu_throttle_time_sw_power_cap"] = 1e6 * worked_s[:, None] * machine.held_share(self._thirst)
-        for metric, rate in self.machine.rates.items():
-            if metric.startswith(("disk_", "nfs_")):
-                totals[metric] = (worked_s if rate.ndim == 1 else worked_s[:, None]) * rate
-        return {metric: total.astype(np.int64) for metric, total in totals.items()}
 
     # ------------------------------------------------------------ readings with memory
 
