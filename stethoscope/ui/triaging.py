@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 LOOK_S = 2.0
 """How often it is looked how jobs go, so that one knows later who was late first."""
-_MOST = 50
-"""Places of whose triage the answers are kept."""
 
 
 class Triaging(Pulling):
@@ -91,21 +89,19 @@ class Triaging(Pulling):
 
     def keep_triage(self, focus: str, said: dict[str, Any]) -> None:
         """Keep what was said about a place, for this console and, where choices are kept, for the next one."""
-        kept = self._kept()
-        kept.pop(focus, None)
-        kept[focus] = said
-        while len(kept) > _MOST:
-            del kept[next(iter(kept))]
+        from stethoscope.session.guided import keep_place
+
+        saved = keep_place(self._kept(), focus, said)
         memory = self.fleet_screen.memory
         if memory is not None:
             # A directory that cannot be written costs nothing but what would be kept.
             with suppress(OSError):
-                memory.save_triage({"triage": kept})
+                memory.save_triage(saved)
 
     def _kept(self) -> dict[str, dict[str, Any]]:
         if self._triage_kept is None:
+            from stethoscope.session.guided import said_by_place
+
             memory = self.fleet_screen.memory
-            said = memory.load_triage().get("triage") if memory is not None else None
-            known = said if isinstance(said, dict) else {}
-            self._triage_kept = {place: one for place, one in known.items() if isinstance(one, dict)}
+            self._triage_kept = said_by_place(memory.load_triage()) if memory is not None else {}
         return self._triage_kept

@@ -12,9 +12,9 @@ from stethoscope.analysis.triage_ask import ACCEPTED, Answer, Asked, ask
 from stethoscope.model.finding import Fact
 from stethoscope.model.verdict import Wanted
 from stethoscope.session.attending import Attending
+from stethoscope.session.guided import read_said
 from stethoscope.session.view_state import ViewState
 from stethoscope.specs.playbook import load_playbooks
-from stethoscope.ui.guide import read_said
 from stethoscope.ui.present.spans import ASCII, UNICODE, plain, row_width
 from stethoscope.ui.present.triage import Around, step_rows, triage_title
 from stethoscope.ui.present.verdict import verdict_markdown, verdict_rows, verdict_text

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from stethoscope.analysis.triage_ask import CHOSEN, SKIPPED
 from stethoscope.analysis.triage_flow import NOT_KNOWN
 from stethoscope.clock import duration, from_iso, hms
+from stethoscope.errors import StethoscopeError
 from stethoscope.model.verdict import HEALTHY, UNKNOWN
 from stethoscope.ui.present.numbers import fact_cells
+from stethoscope.ui.present.probe import cost
 from stethoscope.ui.present.spans import Row, Span, Tone, cut, fit, pad, spread, width
 
 if TYPE_CHECKING:
@@ -18,12 +20,15 @@ if TYPE_CHECKING:
     from stethoscope.analysis.triage_ask import Asked, AskStep, Weighed
     from stethoscope.model.metric import Metric
     from stethoscope.model.verdict import Verdict, Wanted
+    from stethoscope.session.ondemand import OnDemandRuns
     from stethoscope.ui.present.spans import Glyphs
 
 WIDE = 110
 """From so many cells on a fact is one line of a table."""
 _WIDEST = 160
 _VALUE, _EXPECTED, _WHERE, _AGE = 20, 18, 24, 6
+_SHOWN_S = 300.0
+"""For so long it is said what was measured."""
 _TONES = {"+": Tone.PLAIN, "-": Tone.WARNING, "?": Tone.QUIET}
 
 
@@ -42,6 +47,34 @@ class Around(NamedTuple):
     """What was measured, in words."""
     told: tuple[str, ...] = ()
     """What else one should know: that answers of before were resumed, that one has not watched for long."""
+
+
+def around_of(
+    catalogue: Mapping[str, Metric],
+    now: float,
+    runs: OnDemandRuns | None,
+    mono: float,
+    *,
+    why_not: str = "",
+    told: tuple[str, ...] = (),
+) -> Around:
+    """Return what a step is shown with where `runs` measures, None for nothing that does, which `why_not` tells."""
+    if runs is None:
+        return Around(catalogue, now, {}, why_not, told=told)
+    why_not, costs = why_not or runs.why_not, {}
+    try:
+        costs = {probe.id: cost(probe) for probe in runs.probes.values()}
+    except StethoscopeError as error:
+        why_not = str(error)
+    last = sorted(runs.results.values(), key=lambda result: -result.at)[:3]
+    measured = tuple(
+        f"measured {result.probe} at {result.aim.place or result.aim.node}: {result.status.value}, "
+        f"{max(0.0, now - result.at):.0f} s ago"
+        for result in last
+        if now - result.at < _SHOWN_S
+    )
+    running = tuple(batch.progress(mono) for batch in runs.batches)
+    return Around(catalogue, now, costs, why_not, running, measured, told)
 
 
 def triage_title(asked: Asked | None, focus: str, now: float, cells: int) -> Row:

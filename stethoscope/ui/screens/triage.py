@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from stethoscope.errors import StethoscopeError
 from stethoscope.model.verdict import HEALTHY
+from stethoscope.session.guided import node_for
 from stethoscope.ui.bindings import bindings_of, works
 from stethoscope.ui.keys import footer_of
 from stethoscope.ui.present.frame import position, rule
@@ -107,11 +108,7 @@ class GuidedScreen(RowsScreen):
         runs = self.guide.runs
         if runs is None or self._snapshot is None:
             return
-        place = wanted.place
-        if place.startswith("job/"):
-            job = next((job for job in self._snapshot.jobs if job.id == place.split("/")[1]), None)
-            nodes = [name for name in job.nodes if name in self._snapshot.by_name] if job is not None else []
-            place = nodes[0] if nodes else place
+        place = node_for(wanted, self._snapshot)
         try:
             preview = runs.preview(wanted.probe, [place])
         except StethoscopeError as error:
