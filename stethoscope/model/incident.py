@@ -123,6 +123,8 @@ class Clues:
     around: tuple[str, ...] = ()
     job: str = ""
     fleet: str = ""
+    component: str = ""
+    """A word of COMPONENTS, where it is known."""
     text: str = ""
     """Words: summary, messages; compared last and least."""
     but: str = ""
