@@ -44,7 +44,9 @@ class Owner(asyncssh.SSHClient):
     """Decides about one host key and remembers what the server wanted."""
 
     def __init__(self, target: Target, *, accept_new: bool) -> None:
-        self._target = target
+        # Not the target itself: what its configuration says of anything else is of no use behind the login.
+        self._names, self._port, self._strict = target.names, target.port, target.strict
+        self._host_keys = target.known
         self._accept_new = accept_new
         self._known = Known() if target.known is None else target.known.match(target.names, target.port)
         self.connection: asyncssh.SSHClientConnection | None = None
@@ -83,26 +85,25 @@ class Owner(asyncssh.SSHClient):
             self.proxy.close()
 
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
-        target = self._target
         shown = f"{key.get_algorithm()} {key.get_fingerprint()}"
-        if target.strict in ("no", "off"):
+        if self._strict in ("no", "off"):
             self.verified = False
             return True
-        if target.known is not None:
+        if self._host_keys is not None:
             # Another connection may have recorded a key of this node since this one was begun.
-            self._known = target.known.match(target.names, target.port)
+            self._known = self._host_keys.match(self._names, self._port)
             if self._known.by_port and key in self._known.keys:
                 return True
         if self._known.by_port and self._known.keys:
             self.failure = words.key_changed(self._known.where, self._known.path, shown)
             return False
-        if not self._accept_new or target.known is None:
-            self.failure = words.key_unknown(target.names[0], shown)
+        if not self._accept_new or self._host_keys is None:
+            self.failure = words.key_unknown(self._names[0], shown)
             return False
         try:
-            target.known.add(target.names[0], target.port, key)
+            self._host_keys.add(self._names[0], self._port, key)
         except OSError as error:
-            self.failure = words.key_unknown(target.names[0], f"{shown} ({target.known.path}: {error.strerror})")
+            self.failure = words.key_unknown(self._names[0], f"{shown} ({self._host_keys.path}: {error.strerror})")
             return False
         self.remark = f"new host key accepted: {shown}"
         return True
