@@ -1,5 +1,5 @@
-"""Where the program's own files are: bundled data, and the user's configuration, state and cache directories (XDG on
-every Unix)."""
+"""Where the program's own files are: bundled data, and the user's directories of configuration, state, data and cache
+(XDG on every Unix)."""
 
 from __future__ import annotations
 
@@ -32,6 +32,11 @@ def config_dir() -> Path:
 def state_dir() -> Path:
     """Return the directory of what the program remembers between runs."""
     return _xdg("XDG_STATE_HOME", ".local/state")
+
+
+def data_dir() -> Path:
+    """Return the directory of what the user wrote with the program and keeps: incidents."""
+    return _xdg("XDG_DATA_HOME", ".local/share")
 
 
 def cache_dir() -> Path:

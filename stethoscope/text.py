@@ -70,6 +70,21 @@ def clean_text(value: str | bytes, limit: int = TEXT_LIMIT) -> str:
     )
 
 
+# What a page of text may hold beside printable characters: line ends, tabs, the wide and the unbreakable spaces of
+# people's languages, joiners inside of words and emoji.
+_PAGE = {ord(character): None for character in "\n\t\xa0\u2002\u2003\u2009\u202f\u3000\u200c\u200d\ufe0f"}
+_MARKS_PILED = re.compile(r"[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4}")
+
+
+def clean_page(value: str) -> str:
+    """Return a text that people write, of several lines: to the letter where nothing in it could do harm on a
+    terminal, else as `clean_lines` does, whole lines and all of them."""
+    plain = value.replace("\r\n", "\n").translate(_PAGE)
+    if plain.isprintable() and not _MARKS_PILED.search(value):
+        return value
+    return clean_lines(value, max(len(value), 1))
+
+
 def _cut(value: str, limit: int) -> str:
     return value[: limit - 1] + "…" if limit > 0 else ""
 

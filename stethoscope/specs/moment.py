@@ -35,3 +35,16 @@ def moment_of(text: str, newest: float, zone: tzinfo = UTC) -> float:
         raise ValueError(
             f'"{word}" is no time: write 02:14, 2026-03-14T02:14:07Z, or 2h for the last two hours'
         ) from None
+
+
+def wall_of(text: str) -> float:
+    """Return the wall seconds of a day or a time as files say it: `2026-03-14`, `2026-03-14 02:14`,
+    `2026-03-14T02:14:07.250Z`; without a zone it is UTC. ValueError for anything else."""
+    word = text.strip().replace("z", "Z")
+    if not _DATE.fullmatch(word):
+        raise ValueError(f'"{word}" is no time such as 2026-03-14T02:14:07Z')
+    try:
+        when = datetime.fromisoformat(word)
+    except ValueError:
+        raise ValueError(f'"{word}" is no day or time that exists') from None
+    return (when if when.tzinfo is not None else when.replace(tzinfo=UTC)).timestamp()
