@@ -27,11 +27,14 @@ _PIPED = 100
 _NARROWEST = 50
 
 
-def print_rows(build: Callable[[Glyphs, int, bool], Iterable[Row]], *, ascii_only: bool = False) -> None:
-    """Print the rows that `build` makes of the characters that the output can show, its width in cells, and whether it
-    is a terminal."""
-    ascii_only = ascii_only or "utf" not in (sys.stdout.encoding or "").lower()
-    is_terminal = sys.stdout.isatty()
+def print_rows(
+    build: Callable[[Glyphs, int, bool], Iterable[Row]], *, ascii_only: bool = False, err: bool = False
+) -> None:
+    """Print the rows that `build` makes of the characters that the output (with `err` standard error) can show, its
+    width in cells, and whether it is a terminal."""
+    output = sys.stderr if err else sys.stdout
+    ascii_only = ascii_only or "utf" not in (output.encoding or "").lower()
+    is_terminal = output.isatty()
     coloured = is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     cells = max(_NARROWEST, shutil.get_terminal_size((_PIPED, 24)).columns)
     lines = []
@@ -39,10 +42,10 @@ def print_rows(build: Callable[[Glyphs, int, bool], Iterable[Row]], *, ascii_onl
         text = "".join(_painted(span.text, span.tone) for span in row) if coloured else plain(row)
         lines.append(to_ascii(text).replace("×", "x") if ascii_only else text)
     text = "".join(line.rstrip() + "\n" for line in lines)
-    encoding = sys.stdout.encoding or "utf-8"
+    encoding = output.encoding or "utf-8"
     # Logs are in any script, the output need not be.
-    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
-    sys.stdout.flush()
+    output.write(text.encode(encoding, "replace").decode(encoding))
+    output.flush()
 
 
 def _painted(text: str, tone: Tone) -> str:

@@ -120,6 +120,7 @@ class OnDemandRuns:
         """By node and tool, what did not end there."""
         self.batches: list[Batch] = []
         """Those that are running."""
+        self._forbidden = ""
 
     @cached_property
     def probes(self) -> dict[str, OnDemand]:
@@ -131,7 +132,13 @@ class OnDemandRuns:
         """Return why nothing can be run here at all, else nothing."""
         if not hasattr(self._source, "run_script"):
             return "a recording runs nothing"
+        if self._forbidden:
+            return self._forbidden
         return "--read-only allows no command but the stream probe" if self._source.read_only else ""
+
+    def forbid(self, words: str) -> None:
+        """Run nothing from now on; `words` say why."""
+        self._forbidden = words
 
     def probe(self, name: str) -> OnDemand:
         """Return a probe; UsageError when there is none of that id."""

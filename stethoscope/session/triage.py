@@ -107,7 +107,6 @@ async def triage_live(
     *,
     focus: str = "",
     watch_s: float = WATCH_S,
-    measures: bool = True,
     on_progress: Callable[[str], None] | None = None,
 ) -> Diagnosis:
     """Watch the fleet of `session`, not yet running and with `witness` among its taps, and return the diagnosis.
@@ -115,23 +114,12 @@ async def triage_live(
     What would settle it is measured where that is allowed; a node that does not answer costs nothing but itself. What
     ends the source ends this.
     """
-    clock, running = session.clock, asyncio.create_task(session.run())
-    started = clock.monotonic()
+    running = asyncio.create_task(session.run())
     try:
-        while True:
-            await asyncio.wait({running}, timeout=LOOK_S)
-            if running.done():
-                running.result()
-                break
-            witness.look(session)
-            elapsed_s = clock.monotonic() - started
-            if on_progress is not None:
-                on_progress(f"watching the fleet, {elapsed_s:.0f} of {watch_s:.0f} s")
-            if elapsed_s >= watch_s:
-                break
+        await watch(session, witness, running, watch_s, on_progress)
         found = diagnose(witness.scene(session, focus), books)
         asked: set[tuple[str, str]] = set()
-        for _ in range(ROUNDS if measures and not session.ondemand.why_not else 0):
+        for _ in range(0 if session.ondemand.why_not else ROUNDS):
             wanted = [one for one in found.wanted if (one.place, one.probe) not in asked][:AT_ONCE]
             if not wanted:
                 break
@@ -145,6 +133,29 @@ async def triage_live(
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+
+
+async def watch(
+    session: Session,
+    witness: Witness,
+    running: asyncio.Task[None],
+    watch_s: float,
+    on_progress: Callable[[str], None] | None = None,
+) -> None:
+    """Look at a fleet for a while, or until `running`, its session, ends by itself; what ended it is raised."""
+    clock = session.clock
+    started = clock.monotonic()
+    while True:
+        await asyncio.wait({running}, timeout=LOOK_S)
+        if running.done():
+            running.result()
+            return
+        witness.look(session)
+        elapsed_s = clock.monotonic() - started
+        if on_progress is not None:
+            on_progress(f"watching the fleet, {elapsed_s:.0f} of {watch_s:.0f} s")
+        if elapsed_s >= watch_s:
+            return
 
 
 async def measure(session: Session, witness: Witness, wanted: Sequence[Wanted]) -> None:
@@ -169,6 +180,11 @@ async def measure(session: Session, witness: Witness, wanted: Sequence[Wanted]) 
 def triage_recording(tape: Tape, make: MakeSession, books: Playbooks, at: float, *, focus: str = "") -> Diagnosis:
     """Return the diagnosis at second `at` of a recording, with what it holds of the twenty minutes before; the same
     recording gives the same answer."""
+    return diagnose(scene_of_recording(tape, make, at, focus=focus), books)
+
+
+def scene_of_recording(tape: Tape, make: MakeSession, at: float, *, focus: str = "") -> Scene:
+    """Return all that can be known at second `at` of a recording."""
     player = Player(tape, make)
     begin = tape.lead_in(at, LEAD_S, _MOST_RECORDS, LEAD_S)
     player.begin(begin)
@@ -184,7 +200,7 @@ def triage_recording(tape: Tape, make: MakeSession, books: Playbooks, at: float,
         witness.look(player.session)
         if player.t >= at or player.t >= tape.end:
             break
-    return diagnose(witness.scene(player.session, focus), books)
+    return witness.scene(player.session, focus)
 
 
 def _notes(tape: Tape, begin: float, end: float) -> list[tuple[float, object]]:
