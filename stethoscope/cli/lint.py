@@ -54,12 +54,14 @@ def _settings() -> Iterator[DataError]:
     from stethoscope.cli.settings import flags_of
     from stethoscope.errors import DataError
     from stethoscope.specs.config import load_config, unknown_names
+    from stethoscope.specs.lemons import limits_of
 
     try:
         loaded = load_config()
         if loaded is not None:
             flags = {verb: flags_of(importlib.import_module(module).command) for verb, (module, _) in VERBS.items()}
             yield from unknown_names(loaded, flags)
+            limits_of(loaded)
     except DataError as error:
         yield error
 

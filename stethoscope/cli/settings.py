@@ -26,7 +26,7 @@ def apply(ctx: click.Context, verbs: Mapping[str, Any]) -> None:
     verb = ctx.invoked_subcommand or "watch"
     if verb not in verbs or verb in _LOOKS_AT_THEM or not is_there(config_dir() / "config.yaml"):
         return
-    from stethoscope.specs.config import load_config, settings_of, unknown_names
+    from stethoscope.specs.config import SECTIONS, load_config, settings_of, unknown_names
 
     loaded = load_config()
     command = ctx.command
@@ -37,7 +37,7 @@ def apply(ctx: click.Context, verbs: Mapping[str, Any]) -> None:
         return
     flags = flags_of(called)
     # Only a name that this verb does not know is worth the time to ask all of them.
-    if set(loaded.data) - {"schema", *flags, *verbs}:
+    if set(loaded.data) - {"schema", *SECTIONS, *flags, *verbs}:
         for error in unknown_names(loaded, {name: flags_of(other) for name, other in _all(command, ctx)}):
             raise error
     values = settings_of(loaded, verb, flags, verbs)
@@ -49,6 +49,7 @@ def apply(ctx: click.Context, verbs: Mapping[str, Any]) -> None:
 def wrong_settings(ctx: click.Context) -> list[DataError]:
     """Return what is wrong with the settings: names that no verb has, and values that a flag does not take."""
     from stethoscope.specs.config import load_config, settings_of, unknown_names
+    from stethoscope.specs.lemons import limits_of
 
     root = ctx.find_root()
     if not isinstance(root.command, click.Group):
@@ -64,6 +65,7 @@ def wrong_settings(ctx: click.Context) -> list[DataError]:
             if not isinstance(own, dict) or set(own) <= set(flags_of(verb)):
                 values = settings_of(loaded, name, flags_of(verb), verbs)
                 errors += _wrong_values(loaded, root, name, verb, values)
+        limits_of(loaded)
     except DataError as error:
         return [error]
     return list({str(error): error for error in errors}.values())

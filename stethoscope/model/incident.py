@@ -92,6 +92,13 @@ class Incident:
         """Tell whether it is a well-known kind, and no night of this fleet."""
         return self.status is Status.REFERENCE
 
+    @property
+    def at(self) -> float | None:
+        """Return when it was, wall seconds, by the first of its times that is known."""
+        times = self.times
+        known = (times.began, times.detected, times.located, times.mitigated, times.resolved, times.recorded)
+        return next((at for at in known if at is not None), None)
+
 
 COMPONENTS = (
     "gpu", "gpu_memory", "nvlink", "pcie", "nic", "optic", "cable", "switch", "fabric", "cpu", "memory", "disk",
@@ -168,6 +175,25 @@ class Lemon:
     """Their ids, the latest first."""
     advice: str
     """What to do: `RMA: Xid 48 twice on this GPU`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LemonLimits:
+    """From when on a part or a node keeps coming back."""
+
+    signs: tuple[str, ...] = (
+        "xid.48", "xid.64", "xid.74", "xid.79", "xid.94", "xid.95", "xid.140", "gpu_lost", "gpu_ecc_uncorrected",
+        "gpu_row_remap_failed", "nvlink_failed",
+    )  # fmt: skip
+    """One of these again on one GPU means that the GPU goes back to its maker."""
+    sign_times: int = 2
+    sign_days: float = 90.0
+    part_times: int = 3
+    """So often the same hardware cause on one part, a port or a disk too."""
+    part_days: float = 90.0
+    node_times: int = 3
+    """So often anything of its hardware on one node."""
+    node_days: float = 30.0
 
 
 @dataclass(frozen=True, slots=True)

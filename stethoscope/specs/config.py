@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 FILE = "config.yaml"
 SCHEMA = "stethoscope.config/1"
+LEMONS = "lemons"
+SECTIONS = (LEMONS,)
+"""Keys that are no flags; specs/lemons reads what is below."""
 
 
 def config_path() -> Path:
@@ -60,7 +63,7 @@ def unknown_names(loaded: Loaded, flags: Mapping[str, Collection[str]]) -> list[
     every = {flag for some in flags.values() for flag in some}
     errors = []
     for key, value in loaded.data.items():
-        if key == "schema":
+        if key == "schema" or key in SECTIONS:
             continue
         # A verb may have the name of another's flag: what is below it are its own.
         if key in flags and isinstance(value, dict):
@@ -70,5 +73,7 @@ def unknown_names(loaded: Loaded, flags: Mapping[str, Collection[str]]) -> list[
                 if name not in flags[key]
             ]
         elif key not in every:
-            errors.append(loaded.error(f'no verb has a flag "{key}"{did_you_mean(key, [*every, *flags])}', key))
+            errors.append(
+                loaded.error(f'no verb has a flag "{key}"{did_you_mean(key, [*every, *flags, *SECTIONS])}', key)
+            )
     return errors

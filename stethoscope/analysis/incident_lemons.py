@@ -1,0 +1,130 @@
+"""Parts and nodes that keep coming back: pure, from the incidents of the past."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from stethoscope.analysis.incident_words import is_on_node, part_word, sign_word
+from stethoscope.model.ids import node_of
+from stethoscope.model.incident import Lemon, LemonLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from stethoscope.model.incident import Incident
+
+HARDWARE = frozenset((
+    "ib_link_fault", "ib_link_down", "ib_speed_low", "nic_fault", "nic_pcie_fault", "nvlink_fault", "gpu_memory_fault",
+    "gpu_fallen_off_bus", "gpu_hw_fault", "gpu_thermal", "gpu_power", "pcie_fault", "cooling_fault", "psu_fault",
+    "cpu_or_memory_fault", "disk_wear", "node_down", "driver_hung",
+))  # fmt: skip
+"""Root causes that a part or a node may have of its own and have again; settings, programs and neighbours are none."""
+REPLACED = "replaced"
+"""Tag of an incident after which its places are other hardware: what was up to then counts no more."""
+_DAY_S = 86_400.0
+_FEW_NODES = 4
+"""What hits more nodes at once comes from none of them."""
+_TIMES = {2: "twice"}
+_SWAPS = {
+    "port": "swap the transceiver, then the cable, then the port",
+    "disk": "replace the disk",
+    "GPU": "run long diagnostics, then ask for a replacement",
+    "NVLink": "run long diagnostics, then ask for a replacement",
+}
+
+
+def lemons(
+    incidents: Iterable[Incident],
+    now: float,
+    limits: LemonLimits | None = None,
+    places: Collection[str] | None = None,
+) -> list[Lemon]:
+    """Return what keeps coming back, the most incidents first; `now` in wall seconds.
+
+    With `places` only these, what is on a node among them, and the nodes of devices among them.
+    """
+    limits = limits or LemonLimits()
+    counted = _by_place(incidents, now)
+    found: dict[str, Lemon] = {}
+    for place, those in counted.items():
+        if places is not None and not _is_meant(place, places):
+            continue
+        lemon = _part(place, those, now, limits) if "/" in place else _node(place, those, now, limits)
+        if lemon is not None:
+            found[place] = lemon
+    return sorted(found.values(), key=lambda one: (-one.count, one.place))
+
+
+def _by_place(incidents: Iterable[Incident], now: float) -> dict[str, list[tuple[float, Incident]]]:
+    """Return what counts for each part and each node, the latest first, each night once."""
+    known: list[tuple[float, Incident, tuple[str, ...]]] = []
+    replaced: dict[str, float] = {}
+    for one in incidents:
+        at = one.at
+        on_nodes = tuple(place for place in one.places if is_on_node(place))
+        if one.is_reference or at is None or at > now or len(set(map(node_of, on_nodes))) > _FEW_NODES:
+            continue
+        if one.root_cause in HARDWARE or not one.root_cause:
+            known.append((at, one, on_nodes))
+        if REPLACED in one.tags:
+            for place in on_nodes:
+                replaced[place] = max(at, replaced.get(place, at))
+    found: dict[str, list[tuple[float, Incident]]] = defaultdict(list)
+    told: set[str] = set()
+    for at, one, on_nodes in sorted(known, key=lambda each: (-each[0], each[1].id)):
+        names = {one.id, *(link.to for link in one.links if link.how == "same_as")}
+        if told.intersection(names):
+            # Another file tells of the same night.
+            continue
+        told |= names
+        here = [
+            place
+            for place in on_nodes
+            if at > max(replaced.get(place, at - 1.0), replaced.get(node_of(place), at - 1.0))
+        ]
+        for place in dict.fromkeys((*here, *map(node_of, here))):
+            found[place].append((at, one))
+    return found
+
+
+def _part(place: str, those: Sequence[tuple[float, Incident]], now: float, limits: LemonLimits) -> Lemon | None:
+    word = part_word(place)
+    recent = [each for each in those if now - each[0] <= limits.sign_days * _DAY_S]
+    by_sign = {sign: [each for each in recent if sign in each[1].symptoms] for sign in limits.signs}
+    sign = max(limits.signs, key=lambda each: len(by_sign[each]), default="")
+    if word == "GPU" and sign and len(by_sign[sign]) >= limits.sign_times:
+        name = sign_word(sign).removeprefix("sign ")
+        return _lemon(place, by_sign[sign], "RMA: {name} {times} on this GPU in {days}", name)
+    recent = [each for each in those if now - each[0] <= limits.part_days * _DAY_S]
+    causes: dict[str, list[tuple[float, Incident]]] = defaultdict(list)
+    for each in recent:
+        if each[1].root_cause in HARDWARE:
+            causes[each[1].root_cause].append(each)
+    cause = max(causes, key=lambda each: (len(causes[each]), each), default="")
+    if not cause or len(causes[cause]) < limits.part_times:
+        return None
+    return _lemon(place, causes[cause], f"{_SWAPS.get(word, 'replace it')}: {{name}} {{times}} here in {{days}}", cause)
+
+
+def _node(place: str, those: Sequence[tuple[float, Incident]], now: float, limits: LemonLimits) -> Lemon | None:
+    recent = [each for each in those if now - each[0] <= limits.node_days * _DAY_S and each[1].root_cause in HARDWARE]
+    if len(recent) < limits.node_times:
+        return None
+    advice = "keep jobs off it until a burn-in passes: {times} broken in {days}"
+    return _lemon(place, recent, advice, "")
+
+
+def _lemon(place: str, those: Sequence[tuple[float, Incident]], advice: str, name: str) -> Lemon:
+    days = (those[0][0] - those[-1][0]) / _DAY_S
+    times = _TIMES.get(len(those), f"{len(those)} times")
+    span = f"{days:.0f} d" if days >= 1.0 else "one day"
+    ids = tuple(one.id for _, one in those)
+    return Lemon(place, len(those), days, ids, advice.format(name=name, times=times, days=span))
+
+
+def _is_meant(place: str, places: Collection[str]) -> bool:
+    node = node_of(place)
+    if "/" in place:
+        return place in places or node in places
+    return any(node_of(each) == place for each in places)

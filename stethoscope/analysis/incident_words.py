@@ -1,0 +1,91 @@
+"""Why an incident looks like what happens now, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stethoscope.model.ids import node_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from stethoscope.model.incident import Clues, Incident
+
+NO_NODES = ("job", "leaf", "rack", "pod", "storage", "fabric", "spine", "rail")
+"""First parts of places that are not on a node."""
+_WIDTHS = {"leaf": 0, "rail": 1, "rack": 2, "pod": 3}
+_PARTS = {
+    "gpu": "GPU",
+    "ib": "port",
+    "nvlink": "NVLink",
+    "pcie": "PCIe device",
+    "net": "network device",
+    "disk": "disk",
+    "fs": "file system",
+    "cpu": "processor",
+}
+
+
+def reasons_of(clues: Clues, one: Incident, same: Sequence[str], nodes: Collection[str]) -> tuple[str, ...]:
+    """Return the reasons, the strongest first; `same` are the signs that both have, the most telling first, and `nodes`
+    those of the incident."""
+    where = where_word(clues, one, nodes)
+    reasons = []
+    if same:
+        reasons.append(f"same {sign_word(same[0])}{f' on the same {where}' if where else ''}")
+    elif where:
+        reasons.append(f"same {where}")
+    if one.root_cause and one.root_cause in clues.root_causes:
+        reasons.append("same cause" if one.root_cause == clues.root_causes[0] else "one of the likely causes")
+    if len(same) > 1:
+        reasons.append(f"{len(same)} signs of {len(set(one.symptoms) | set(clues.symptoms))} the same")
+    if not where and is_of_fleet(clues, one):
+        shared = sorted(
+            {*clues.around, *clues.places}.intersection(one.around), key=lambda place: (_wide(place), place)
+        )
+        reasons += [f"same {place.partition('/')[0]}" for place in shared[:1]]
+    if clues.job and clues.job == one.job:
+        reasons.append("same job")
+    if not reasons:
+        reasons.append("alike in words")
+    return tuple(reasons)
+
+
+def where_word(clues: Clues, one: Incident, nodes: Collection[str]) -> str:
+    """Return what both have in common of places in a word: `GPU`, `node`; empty for nothing."""
+    if not is_of_fleet(clues, one):
+        return ""
+    # The deepest place says most.
+    for place in sorted(set(clues.places).intersection(one.places), key=lambda place: (-place.count("/"), place)):
+        return part_word(place)
+    return "node" if any(is_on_node(place) and node_of(place) in nodes for place in clues.places) else ""
+
+
+def is_of_fleet(clues: Clues, one: Incident) -> bool:
+    """Tell whether names of places can mean the same things: of no two fleets that are known to differ."""
+    return not clues.fleet or not one.fleet or clues.fleet == one.fleet
+
+
+def is_on_node(place: str) -> bool:
+    """Tell whether a place is a node or on one."""
+    return node_of(place) not in NO_NODES
+
+
+def part_word(place: str) -> str:
+    """Return what a place is: `GPU`, `port`, `node`, `leaf`."""
+    first, _, rest = place.partition("/")
+    if first in NO_NODES:
+        return first
+    return _PARTS.get(rest.partition("/")[0], "part") if rest else "node"
+
+
+def sign_word(sign: str) -> str:
+    """Return a sign as people say it: `Xid 79`, `SXid 12028`, `sign nccl.timeout`."""
+    family, _, code = sign.partition(".")
+    if code.isdigit() and family in ("xid", "sxid"):
+        return f"{'Xid' if family == 'xid' else 'SXid'} {code}"
+    return f"sign {sign}"
+
+
+def _wide(place: str) -> int:
+    return _WIDTHS.get(node_of(place), len(_WIDTHS))
