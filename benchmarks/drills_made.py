@@ -29,7 +29,10 @@ PLANNED = (
 """What may be at the same time: findings for tomorrow, behind which the cause of today must not hide."""
 LONG_S = 1080.0
 """So long is played: a job that hangs dies of its watchdog 600 s after the fault."""
-GPUS = ("H100-SXM5-80GB", "H100-SXM5-80GB", "A100-SXM4-80GB", "H200-SXM-141GB")
+GPUS = ("H100-SXM5-80GB", "H100-SXM5-80GB", "A100-SXM4-80GB", "H200-SXM", "B200")
+_WITHIN_S = {"P0": 60.0, "P1": 90.0, "P2": 150.0}
+_OF_LOSS_S = 180.0
+"""A loss jumps some times before anybody can call it odd."""
 _KEPT = ("code", "index", "list")
 """Units of parameters that mean something else with another value."""
 _NAMES_OF_DISKS = ("nvme1n1", "nvme2n1")
@@ -38,9 +41,8 @@ _NAMES_OF_DISKS = ("nvme1n1", "nvme2n1")
 def made(kind: str, form: str, seed: int, nodes: int = 12) -> dict[str, Any]:
     """Return the document of one scenario of a kind, in one of FORMS."""
     random = Random(f"{kind} {form} {seed}")
-    known = {name for name in GPUS if name in _boards()}
     fleet = {
-        "nodes": nodes, "gpus_per_node": 8, "gpu": random.choice([name for name in GPUS if name in known]),
+        "nodes": nodes, "gpus_per_node": 8, "gpu": random.choice(GPUS),
         "ib_ports_per_node": 8, "ib_rate_gbps": 400, "nodes_per_rack": 4, "nodes_per_pod": random.choice((4, 6, 12)),
     }  # fmt: skip
     if fleet["gpu"].startswith("A100"):
@@ -75,12 +77,6 @@ def made(kind: str, form: str, seed: int, nodes: int = 12) -> dict[str, Any]:
         "background": background,
         "expect": _expect(cause, where, params, events[1:], innocent),
     }
-
-
-def _boards() -> Sequence[str]:
-    from stethoscope.sim.board import boards
-
-    return list(boards())
 
 
 class _Places:
@@ -173,20 +169,43 @@ def _expect(
             "scope": "none", "layer": "none", "root_cause": "healthy", "culprits": [], "not_blamed": innocent,
             "severity": "none",
         }  # fmt: skip
+    if _is_untold(cause, where, params):
+        return {
+            "scope": cause.scope, "layer": "none", "root_cause": "unknown", "culprits": [], "not_blamed": innocent,
+            "severity": "P1", "accept": {"scope": ["unknown", "global", "local"]},
+        }  # fmt: skip
     layer = load_root_causes()[cause.root_cause].layer
     lasts_s = sum(float(value) for name, value in params.items() if name in ("ramp", "leak_for", "eio_after") and value)
-    within_s = (60.0 if cause.severity == "P0" else 90.0) + lasts_s
+    within_s = _WITHIN_S[cause.severity] + lasts_s + (_OF_LOSS_S if cause.name == "gpu_sdc" else 0.0)
+    severity, scope = cause.severity, cause.scope
+    if params.get("effect") == "start_fail":
+        # The next start fails: a job is dead.
+        severity = "P1"
+    if cause.name == "data_loader_slow" and where.count("/") == 1 and where.startswith("job/"):
+        # All ranks wait alike.
+        scope = "global"
     accept: dict[str, list[str]] = {}
-    if cause.severity == "P1":
+    if severity == "P1":
         # Where little is lost it is planned work.
         accept["severity"] = ["P2"]
     if others:
         accept["root_cause"] = [KINDS[event["fault"]].root_cause for event in others]
     return {
-        "scope": cause.scope, "layer": layer, "root_cause": cause.root_cause, "culprits": [where],
-        "not_blamed": innocent, "detect_within": f"{within_s:g}s", "severity": cause.severity,
+        "scope": scope, "layer": layer, "root_cause": cause.root_cause, "culprits": [where],
+        "not_blamed": innocent, "detect_within": f"{within_s:g}s", "severity": severity,
         **({"accept": accept} if accept else {}),
     }  # fmt: skip
+
+
+def _is_untold(cause: type[Kind], where: str, params: dict[str, Value]) -> bool:
+    """Tell whether nothing that can be read tells this cause from others: `unknown` is the right answer then."""
+    if cause.name == "gpu_sdc":
+        return not params.get("diag_fails", True)
+    if cause.name != "collective_mismatch" or "/rank/" in where:
+        return False
+    return (
+        params.get("ras", "ok") == "ok" and params.get("flight_recorder") != "on" and params.get("py_spy") != "differs"
+    )
 
 
 def _params(random: Random, kind: type[Kind], *, weak: bool) -> dict[str, Value]:

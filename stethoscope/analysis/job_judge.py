@@ -142,12 +142,7 @@ class JobJudge:
         usable = [entry for entry in entries if not entry.is_apart]
         _put(values, "job_step_time", _now(usable, lambda entry: entry.step_time_s))
         _put(values, "job_throughput", _now(usable, lambda entry: entry.samples_per_s))
-        shares = [
-            entry.data_time_s / entry.step_time_s
-            for entry in usable[-2 * _NOW :]
-            if entry.data_time_s is not None and entry.step_time_s
-        ]
-        _put(values, "job_data_share", min(1.0, median(shares)) if shares else None)
+        _put(values, "job_data_share", _data_share(usable[-2 * _NOW :]))
         times = [entry.step_time_s for entry in usable[-_WINDOW:] if entry.step_time_s is not None]
         if len(times) >= _LEAST_WINDOW:
             values["job_step_time_variation"] = pstdev(times) / fmean(times)
@@ -156,6 +151,8 @@ class JobJudge:
             values["job_throughput_change"] = 100.0 * change
         if self._pace.slow_since is not None:
             since["job_throughput_change"] = since["job_throughput"] = since["job_step_time"] = self._pace.slow_since
+            before = [entry for entry in usable if entry.at is not None and entry.at < self._pace.slow_since]
+            _put(usual, "job_data_share", _data_share(before[-_WINDOW:]))
         known = self._pace.usual
         if known is None:
             return
@@ -210,6 +207,16 @@ def _now(entries: Sequence[Entry], of: Callable[[Entry], float | None]) -> float
     """Return the median of the last few values that are known."""
     known = [value for entry in entries[-_NOW:] if (value := of(entry)) is not None]
     return median(known) if known else None
+
+
+def _data_share(entries: Sequence[Entry]) -> float | None:
+    """Return the share of a step that waits for data, None where no step tells it."""
+    shares = [
+        entry.data_time_s / entry.step_time_s
+        for entry in entries
+        if entry.data_time_s is not None and entry.step_time_s
+    ]
+    return min(1.0, median(shares)) if shares else None
 
 
 def _put(into: dict[str, float], name: str, value: float | None) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from stethoscope.analysis.triage_places import Places
+    from stethoscope.model.job import Standing
     from stethoscope.model.scheduler import Job
     from stethoscope.model.verdict import Heard, Scene, Seen
     from stethoscope.specs.playbook import WhenSpec
@@ -130,12 +131,24 @@ def _of_log(case: Case, scene: Scene, heard: Heard | None) -> None:
     if "job_loss_state" in values:
         case.values["loss_odd"] = values["job_loss_state"] > 0
     if "job_data_share" in values:
-        case.values["data_share"] = values["job_data_share"]
+        case.values["data_share"] = round(100.0 * values["job_data_share"], 1)
+    lost = _lost_to_data(standing)
+    if lost is not None:
+        case.values["data_of_loss"] = lost
     if standing.phase == "checkpoint" and standing.phase_since is not None:
         case.values["saving_since"] = standing.phase_since
     if "job_checkpoint_ratio" in values:
         case.values["checkpoint_slow"] = values["job_checkpoint_ratio"]
     case.values["never_stepped"] = standing.last is None and standing.log.lines > 0
+
+
+def _lost_to_data(standing: Standing) -> float | None:
+    """Return how many percent of what a step takes longer than before wait for data, None where nobody tells."""
+    share, took = standing.values.get("job_data_share"), standing.values.get("job_step_time")
+    before, usual = standing.usual.get("job_data_share"), standing.usual.get("job_step_time")
+    if share is None or took is None or before is None or usual is None or took <= usual:
+        return None
+    return round(100.0 * (share * took - before * usual) / (took - usual), 1)
 
 
 def _trouble(case: Case, own: Mapping[str, Seen], heard: Heard | None) -> None:

@@ -36,6 +36,8 @@ _FIRM = 0.85
 _HINT = 0.4
 """What weighs less is a hint: many at once are chance in a large fleet."""
 _MOST_MATCHES = 64
+_MOST_RANKS = 3
+"""More ranks than so many, on several nodes, that a tool names at once are the job's code and not theirs."""
 _RECENT_S = 43_200.0
 """What a tool tells of an older time has nothing to do with now."""
 
@@ -221,6 +223,12 @@ def _ranks_whole(found: tuple[str, ...], places: Places) -> tuple[str, ...]:
     return tuple(by_gpu.get(place, place) for place in _whole(tuple(by_gpu), places)) if "" not in by_gpu else found
 
 
+def _job_of_many(found: tuple[str, ...]) -> tuple[str, ...]:
+    """Return ranks, or the job of so many that it is no single one."""
+    jobs = {"/".join(place.split("/")[:2]) for place in found if "/rank/" in place}
+    return tuple(jobs) if len(jobs) == 1 and len(found) > _MOST_RANKS else found
+
+
 def _whole(found: tuple[str, ...], places: Places) -> tuple[str, ...]:
     """Return places with all GPUs of a node as the node."""
     kept: list[str] = []
@@ -249,7 +257,7 @@ def _of_measured(measured: Measured, books: Playbooks, places: Places, cases: li
         found = matches[0]
         where = tuple(dict.fromkeys(_place_of(sign, measured, one, places, cases) for one in matches))
         if sign.part.startswith("rank/"):
-            where = _ranks_whole(where, places)
+            where = _job_of_many(_ranks_whole(where, places))
         says = _filled(sign.says, found, where[0])
         fact = Fact(says, found.group(0).strip()[:160], "", where[0], iso(measured.at), measured.probe)
         for number, cause in enumerate(sign.shows):

@@ -39,6 +39,7 @@ FACTS: dict[str, str] = {
     "never_stepped": "the job runs and no step ever came",
     "saving_since": "a save began before the trouble and no line says that it ended",
     "data_share": "percent of the step that waits for data, as the job's log says",
+    "data_of_loss": "percent of what a step takes longer than before that wait for data, as the job's log says",
     "checkpoint_slow": "the last checkpoint took so many times as long as those before",
     "answered": "a measurement gave an answer",
     "layer": "layer of what is found so far",

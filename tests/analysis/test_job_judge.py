@@ -259,3 +259,20 @@ def test_steps_that_swing_are_no_slow_down_and_one_among_them_is() -> None:
         log.run(1, max(0.2, chance.gauss(0.8, 0.24)))
         assert (log.value("job_throughput_change") or 0.0) > -20
     assert (Log().run(60).run(10, 1.2).value("job_throughput_change") or 0.0) < -20
+
+
+def test_what_waited_for_data_before_the_steps_became_slower_is_remembered() -> None:
+    judge, at = JobJudge(START), START
+    judge.reader.begin(is_start=True)
+    for step in range(1, 81):
+        took_s, data_s = (1.0, 0.05) if step <= 50 else (1.25, 0.3)
+        at += took_s
+        stamp = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        line = (
+            f"[rank0]: {stamp} step {step} | loss 2.1000 | step_time {took_s:.4f} s | data_time {data_s:.4f} s | "
+            f"{512 / took_s:.1f} samples/s"
+        )
+        judge.reader.feed(line.encode() + b"\n", now=at, is_new=True)
+    standing = judge.standing(JobLog(), at, may_hang=True)
+    assert standing.values["job_data_share"] == pytest.approx(0.24, abs=0.01)
+    assert standing.usual["job_data_share"] == pytest.approx(0.05, abs=0.005)

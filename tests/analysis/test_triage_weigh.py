@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from stethoscope.analysis.triage import severity_of
-from stethoscope.analysis.triage_case import NONE, SLOWER, STOPPED, Case, holds
-from stethoscope.analysis.triage_claims import Claim, gathered, of_culprit
+from stethoscope.analysis.triage_case import NONE, SLOWER, STOPPED, Case, cases_of, holds
+from stethoscope.analysis.triage_claims import Claim, claims_of, gathered, of_culprit
 from stethoscope.analysis.triage_compare import compared
 from stethoscope.analysis.triage_places import Places
 from stethoscope.analysis.triage_weigh import explain, fit, hypotheses_of
 from stethoscope.model.finding import Fact, Severity
 from stethoscope.model.fleet import FleetSnapshot, Node
 from stethoscope.model.frame import Link, LinkState
+from stethoscope.model.job import Standing
 from stethoscope.model.logs import Culprit
 from stethoscope.model.scheduler import Job
 from stethoscope.model.verdict import Measured, Scene
@@ -218,3 +221,36 @@ def test_a_save_that_held_the_job_up_and_is_over_is_no_small_thing() -> None:
     (one,) = hypotheses_of([claim("ckpt_io", "job/7", weight=0.6)], BOOKS, PLACES)
     fit([one], [Case("job/7", JOB, frozenset(JOB.nodes), values={"phase": ""})], PLACES)
     assert severity_of(one, BOOKS) is Severity.P1
+
+
+@pytest.mark.parametrize(
+    ("ranks", "places"),
+    [((3, 17), ("job/7/rank/3", "job/7/rank/17")), ((5, 21, 37, 53), ("job/7",))],
+)
+def test_many_ranks_that_a_tool_names_are_the_jobs_code(ranks: tuple[int, ...], places: tuple[str, ...]) -> None:
+    """One or two left the common order; four on four nodes were started with a program that does."""
+    text = "".join(f"  Rank {rank} -- GPU {rank % 8} managed by process 1 on node n\n" for rank in ranks)
+    scene = replace(SCENE, measured=(Measured("job/7", "nccl_ras", 10.0, text),))
+    (found,) = claims_of(scene, BOOKS, PLACES, [])
+    assert (found.cause, found.places) == ("collective_mismatch_desync", places)
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "lost"),
+    [
+        # Steps of 1.0 s with 50 ms of waiting became 1.2 s with 250: all that is lost waits.
+        ((1.2, 0.25 / 1.2), (1.0, 0.05), 100.0),
+        # Collectives became longer; as much as ever waits.
+        ((1.2, 0.05 / 1.2), (1.0, 0.05), 0.0),
+        ((1.2, 0.25 / 1.2), None, None),
+    ],
+)
+def test_what_of_the_lost_time_waits_for_data(
+    now: tuple[float, float], before: tuple[float, float] | None, lost: float | None
+) -> None:
+    usual = {} if before is None else dict(zip(("job_step_time", "job_data_share"), before, strict=True))
+    standing = Standing(values=dict(zip(("job_step_time", "job_data_share"), now, strict=True)), usual=usual)
+    scene = replace(SCENE, snapshot=replace(SCENE.snapshot, standings={"7": standing}))
+    (case,) = cases_of(scene, PLACES)
+    assert case.values.get("data_of_loss") == (None if lost is None else pytest.approx(lost, abs=0.1))
+    assert case.values["data_share"] == pytest.approx(100 * now[1], abs=0.1)

@@ -87,8 +87,12 @@ def _frames(twin: Twin, run: JobRun, spot: tuple[int, int], rank: int) -> tuple[
     if run.waits_at_barrier:
         return _BARRIER
     mismatch = run.effect.mismatch
-    # A few have taken another branch of the program.
-    return _GATHERING if mismatch is not None and mismatch.stacks_differ and rank % 16 == 5 else _REDUCING
+    return _GATHERING if mismatch is not None and mismatch.stacks_differ and _is_elsewhere(rank) else _REDUCING
+
+
+def _is_elsewhere(rank: int) -> bool:
+    """Tell whether a rank is one of the few that have taken another branch of the program, where nobody says which."""
+    return rank % 16 == 5
 
 
 def environment(view: View) -> str:
@@ -126,6 +130,8 @@ def communicators(view: View) -> tuple[int, str, str]:
     mismatch = run.effect.mismatch
     if mismatch is not None and mismatch.ras == "ok":
         behind = []
+    elif mismatch is not None and not behind and not dead:
+        behind = [rank for rank in range(total) if _is_elsewhere(rank)]
     word = "INCOMPLETE" if dead else "MISMATCH" if behind else "OK"
     text = (
         f"NCCL version {view.build.nccl_version} compiled with CUDA {view.build.cuda_version}\n\n"

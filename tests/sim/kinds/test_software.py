@@ -138,6 +138,14 @@ def test_ranks_that_did_not_join_do_nothing_and_are_named_by_who_looks() -> None
     assert "evaluate (" in printed(world, 0, "py_spy")
 
 
+def test_a_mismatch_that_ras_sees_is_printed_also_where_nobody_says_whose() -> None:
+    world = twin("at: 10s, fault: collective_mismatch, where: job/7, params: {ras: mismatch}")
+    world.advance_to(100)
+    ras = printed(world, 0, "nccl_ras")
+    assert "MISMATCH" in ras
+    assert [line.split()[1] for line in ras.splitlines() if line.startswith("  Rank ")] == ["5", "21", "37"]
+
+
 # ---------------------------------------------------------------- timeout_too_short, drifts
 
 
