@@ -40,7 +40,7 @@ class Triaging(Pulling):
 
     async def _attend_due(self) -> None:
         attending = self._attending
-        if self.session is None or attending is None:
+        if self.session is None or attending is None or not attending.is_due(self.session.clock.monotonic()):
             return
         try:
             await asyncio.to_thread(attending.look, self.session.snapshot())

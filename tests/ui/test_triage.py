@@ -125,6 +125,15 @@ def test_a_watch_begins_anew_when_time_goes_back() -> None:
     assert attending.watched_s(snapshot) == 100
 
 
+def test_a_large_fleet_is_not_pictured_for_a_watch_that_is_not_due() -> None:
+    attending, snapshot = Attending(), sick_link()
+    assert attending.is_due(snapshot.mono)
+    attending.look(snapshot)
+    assert [attending.is_due(snapshot.mono + after_s) for after_s in (-1, 1, 3)] == [True, False, True]
+    attending.look(replace(snapshot, mono=snapshot.mono + 2, nodes=snapshot.nodes * 1000))
+    assert [attending.is_due(snapshot.mono + after_s) for after_s in (4, 11, 13)] == [False, False, True]
+
+
 # ---- with keys
 
 
