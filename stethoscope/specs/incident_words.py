@@ -1,0 +1,230 @@
+"""Words of other people's lists of incidents: dates of many forms, severities, states, parts, Xids in a text."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import TYPE_CHECKING
+
+from stethoscope.model.finding import Severity
+from stethoscope.model.incident import COMPONENTS, Status
+from stethoscope.specs.duration import spoken_s
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = rf"(?P<name>{'|'.join(_MONTHS)})[a-z]*\.?"
+_WEEKDAY = r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?\s+)?"
+_DATES = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"{_WEEKDAY}(?P<year>\d{{4}})[-/.](?P<month>\d{{1,2}})[-/.](?P<day>\d{{1,2}})",
+        r"(?P<year>\d{4})\s*年\s*(?P<month>\d{1,2})\s*月\s*(?P<day>\d{1,2})\s*[日号]",
+        rf"{_WEEKDAY}(?P<day>\d{{1,2}})\.(?P<month>\d{{1,2}})\.(?P<year>\d{{4}})",
+        rf"{_WEEKDAY}(?P<either>\d{{1,2}})[/-](?P<other>\d{{1,2}})[/-](?P<year>\d{{4}})",
+        rf"{_WEEKDAY}(?P<day>\d{{1,2}})(?:st|nd|rd|th)?[ -]{_MONTH},?[ -](?P<year>\d{{4}})",
+        rf"{_WEEKDAY}{_MONTH} (?P<day>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<year>\d{{4}})",
+        r"(?P<year>\d{4})(?P<month>\d{2})(?P<day>\d{2})(?=[T ]|$)",
+    )
+)
+_TIME = re.compile(
+    r"(?P<half_before>上午|下午|凌晨|晚上|中午)?\s*(?P<hour>\d{1,2})(?:[:：时点](?P<minute>\d{1,2})分?(?:[:：]?(?P<second>\d{2})秒?(?:[.,]\d+)?)?)?"
+    r"\s*(?P<half>am|pm|a\.m\.|p\.m\.)?\s*"
+    r"(?P<zone>Z|UTC|GMT|(?:UTC|GMT)?[+-]\d{1,2}(?::?\d{2})?)?(?!\w|:\d)",
+    re.IGNORECASE,
+)
+_EPOCH = re.compile(r"\d{9,10}(?:\.\d+)?|\d{13}")
+_NO_DATE = frozenset({"", "-", "n/a", "na", "none", "null", "unknown", "tbd", "无", "未知", "ongoing"})
+
+
+def moment_in(text: str, zone: tzinfo = UTC, *, day_first: bool | None = None) -> float | None:
+    """Return the wall seconds of a date, with or without a time behind it, in one of the forms that people use; what
+    names no zone is of `zone`. None for an empty word. ValueError for what is no date, and for `3/4/2026` as long as
+    `day_first` does not say what it means."""
+    word = text.strip().strip("[]()`*").strip()
+    if word.casefold() in _NO_DATE:
+        return None
+    if _EPOCH.fullmatch(word):
+        return float(word) / (1000 if len(word) == 13 else 1)
+    for pattern in _DATES:
+        found = pattern.match(word)
+        if found is None:
+            continue
+        year, month, day = _day_of(found, day_first)
+        rest = word[found.end() :].lstrip(" T,t@")
+        if rest.lower().startswith("at "):
+            rest = rest[3:]
+        time = _TIME.match(rest) if rest else None
+        if rest and (time is None or rest[time.end() :].strip()):
+            break
+        try:
+            return _moment(datetime(year, month, day), time, zone)
+        except (ValueError, OverflowError):
+            break
+    raise ValueError(f'"{word[:60]}" is no date that is understood')
+
+
+def moment_at_start(text: str, day: float | None, zone: tzinfo = UTC) -> tuple[float, str] | None:
+    """Return the moment with which a line of a timeline begins, and the text behind it; a time without a date is of
+    `day` (wall seconds). None for a line that begins with no time."""
+    word = text.lstrip("[(*`| \t")
+    for pattern in _DATES:
+        found = pattern.match(word)
+        if found is None:
+            continue
+        of_day = time_of_day(word[found.end() :].lstrip(" T,t@"))
+        if of_day is None:
+            return None
+        try:
+            year, month, date = _day_of(found, None)
+            return _moment(datetime(year, month, date), of_day[0], zone), of_day[1]
+        except (ValueError, OverflowError):
+            return None
+    of_day = time_of_day(word)
+    if of_day is None or day is None:
+        return None
+    try:
+        return on_day(day, of_day[0], zone), of_day[1]
+    except (ValueError, OverflowError):
+        return None
+
+
+def time_of_day(text: str) -> tuple[re.Match[str], str] | None:
+    """Return the time with which a text begins, `02:14` at the least, and the text behind it."""
+    found = _TIME.match(text.lstrip("[(*` "))
+    if found is None or found["minute"] is None:
+        return None
+    return found, text.lstrip("[(*` ")[found.end() :].lstrip("])*`:：-–—| \t")
+
+
+def on_day(day: float, time: re.Match[str], zone: tzinfo = UTC) -> float:
+    """Return the moment of a time of day on the day (of `zone`) in which the moment `day` is; ValueError for one that
+    no day has."""
+    return _moment(datetime.fromtimestamp(day, zone).replace(tzinfo=None), time, zone)
+
+
+def _day_of(found: re.Match[str], day_first: bool | None) -> tuple[int, int, int]:
+    named = found.groupdict()
+    year = int(named["year"])
+    if named.get("name"):
+        return year, _MONTHS.index(named["name"].lower()) + 1, int(named["day"])
+    if not named.get("either"):
+        return year, int(named["month"]), int(named["day"])
+    either, other = int(named["either"]), int(named["other"])
+    if either > 12 or other > 12 or either == other:
+        return (year, other, either) if either > 12 else (year, either, other)
+    if day_first is None:
+        raise ValueError(f'"{found[0]}" may be two days: say --day-first or --month-first')
+    return (year, other, either) if day_first else (year, either, other)
+
+
+def _moment(day: datetime, time: re.Match[str] | None, zone: tzinfo) -> float:
+    day = day.replace(hour=0, minute=0, second=0, microsecond=0)
+    if time is None:
+        return day.replace(tzinfo=zone).timestamp()
+    hour, minute, second = int(time["hour"]), int(time["minute"] or 0), int(time["second"] or 0)
+    half = (time["half"] or "").lower().replace(".", "")
+    before = time["half_before"] or ""
+    if (half == "pm" and hour < 12) or (before in ("下午", "晚上") and hour < 12):
+        hour += 12
+    elif half == "am" and hour == 12:
+        hour = 0
+    later = timedelta(0)
+    if hour == 24 and minute == 0:
+        hour, later = 0, timedelta(days=1)
+    stated = _zone_of(time["zone"]) if time["zone"] else zone
+    return (day.replace(hour=hour, minute=minute, second=second, tzinfo=stated) + later).timestamp()
+
+
+def _zone_of(word: str) -> tzinfo:
+    word = word.upper().removeprefix("UTC").removeprefix("GMT")
+    if word in ("", "Z"):
+        return UTC
+    sign, digits = word[0], word[1:].replace(":", "")
+    hours, minutes = (int(digits[:-2]), int(digits[-2:])) if len(digits) > 2 else (int(digits), 0)
+    offset = timedelta(hours=hours, minutes=minutes)
+    return timezone(-offset if sign == "-" else offset)
+
+
+# ---- words
+
+_SEVERITIES = {
+    Severity.P0: "p0|sev0|sev1|s0|s1|critical|blocker|emergency|urgent|紧急|严重|致命|一级",
+    Severity.P1: "p1|sev2|s2|high|major|高|重要|较高|二级",
+    Severity.P2: "p2|p3|p4|sev3|sev4|sev5|s3|s4|medium|minor|low|moderate|中|低|一般|三级",
+    Severity.INFO: "info|informational|提示",
+    Severity.NONE: "none",
+}
+_STATES = {
+    Status.RESOLVED: "resolved|closed|done|fixed|complete|completed|已解决|已恢复|已关闭|完成|关闭",
+    Status.MITIGATED: "mitigated|monitoring|workaround|watching|已缓解|缓解|观察中",
+    Status.OPEN: "open|new|ongoing|active|in progress|investigating|assigned|处理中|未解决|进行中|打开",
+    Status.REFERENCE: "reference",
+}
+_PARTS = {
+    "hca": "nic", "adapter": "nic", "network card": "nic", "网卡": "nic", "transceiver": "optic", "optics": "optic",
+    "光模块": "optic", "线缆": "cable", "交换机": "switch", "nvswitch": "nvlink", "hbm": "gpu_memory",
+    "gpu memory": "gpu_memory", "显存": "gpu_memory", "显卡": "gpu", "ib": "fabric", "infiniband": "fabric",
+    "roce": "fabric", "pci": "pcie", "pci-e": "pcie", "riser": "pcie", "ssd": "disk", "nvme": "disk", "硬盘": "disk",
+    "lustre": "storage", "gpfs": "storage", "filesystem": "storage", "存储": "storage", "psu": "power", "电源": "power",
+    "fan": "cooling", "thermal": "cooling", "散热": "cooling", "dimm": "memory", "ram": "memory", "内存": "memory",
+    "host": "node", "server": "node", "节点": "node", "驱动": "driver", "固件": "firmware", "软件": "software",
+    "slurm": "scheduler", "kubernetes": "scheduler", "网络": "network", "数据": "data",
+}  # fmt: skip
+_XID = re.compile(r"\bxid\b[ :#=]*(?:\(pci:[^)]{0,40}\)[ :]*)?(\d{1,3})\b", re.IGNORECASE)
+_SXID = re.compile(r"\bsxid\b[ :#=]*(?:\(pci:[^)]{0,40}\)[ :]*)?(\d{5})\b", re.IGNORECASE)
+
+
+def severity_of(text: str) -> Severity | None:
+    """Return the severity that a word stands for (`SEV-1`, `High`, `严重`), or None."""
+    return next((severity for severity, words in _SEVERITIES.items() if _bare(text) in words.split("|")), None)
+
+
+def status_of(text: str) -> Status | None:
+    """Return the state that a word stands for (`Closed`, `已解决`), or None."""
+    return next((status for status, words in _STATES.items() if _spaced(text) in words.split("|")), None)
+
+
+def component_of(text: str) -> str:
+    """Return the word of COMPONENTS that a word stands for, or nothing."""
+    word = _spaced(text)
+    under = word.replace(" ", "_").replace("-", "_")
+    return under if under in COMPONENTS else _PARTS.get(word, "")
+
+
+def root_cause_of(text: str, known: Iterable[str]) -> str:
+    """Return the id of a root cause that a word is, however it is written (`IB link fault`), or nothing."""
+    under = re.sub(r"[^a-z0-9]+", "_", text.casefold()).strip("_")
+    return under if under in set(known) else ""
+
+
+def xids_in(text: str) -> tuple[str, ...]:
+    """Return the signatures of Xids and SXids that a text names, in its order."""
+    found = [(match.start(), f"xid.{int(match[1])}") for match in _XID.finditer(text)]
+    found += [(match.start(), f"sxid.{match[1]}") for match in _SXID.finditer(text)]
+    return tuple(dict.fromkeys(name for _, name in sorted(found)))
+
+
+def span_of(text: str) -> float | None:
+    """Return the seconds of `45 min`, `1h30m`, `01:30:00` or `90` with a unit; None for what is none of these."""
+    word = text.strip()
+    clock = re.fullmatch(r"(\d{1,3}):(\d{2})(?::(\d{2}))?", word)
+    if clock is not None:
+        return int(clock[1]) * 3600.0 + int(clock[2]) * 60 + int(clock[3] or 0)
+    word = word.replace("小时", "h").replace("分钟", "m").replace("秒", "s").replace("天", "d")
+    if not word or word.replace(".", "").isdecimal():
+        # Nobody says whether a bare number is of minutes or of hours.
+        return None
+    try:
+        return spoken_s(word)
+    except ValueError:
+        return None
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"[\s_-]+", "", text.strip().casefold())
+
+
+def _spaced(text: str) -> str:
+    return re.sub(r"\s+", " ", text.strip().casefold())

@@ -1,0 +1,162 @@
+"""One incident as rows for people: what it was, when, where, what fixed it, and what was written about it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from stethoscope.analysis.incident_stats import spans_of
+from stethoscope.clock import duration
+from stethoscope.model.finding import Severity
+from stethoscope.model.incident import Status
+from stethoscope.ui.present.spans import Span, Tone
+from stethoscope.ui.present.wrapped import wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from stethoscope.model.incident import Incident
+    from stethoscope.ui.present.spans import Glyphs, Row
+
+INDENT = 10
+"""Cells of the words in front of each line."""
+SEVERITY_TONES = {
+    Severity.P0: Tone.CRITICAL,
+    Severity.P1: Tone.WARNING,
+    Severity.P2: Tone.PLANNED,
+    Severity.INFO: Tone.QUIET,
+    Severity.NONE: Tone.QUIET,
+}
+STATUS_TONES = {
+    Status.OPEN: Tone.WARNING,
+    Status.MITIGATED: Tone.PLANNED,
+    Status.RESOLVED: Tone.QUIET,
+    Status.REFERENCE: Tone.QUIET,
+}
+STAGES = ("began", "detected", "located", "mitigated", "resolved")
+"""Times of an incident in their order."""
+
+
+def stamp(wall: float) -> str:
+    """Return wall seconds as `2026-03-14 02:14:07` (UTC)."""
+    return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def took_words(incident: Incident) -> list[str]:
+    """Return how long the stages took as words: `detected in 22 s`, and what cannot be told left out."""
+    spans = spans_of(incident)
+    told = (
+        ("detected after", spans.detect_s),
+        ("located in", spans.locate_s),
+        ("work on after", spans.mitigate_s),
+        ("repaired in", spans.repair_s),
+    )
+    return [f"{word} {duration(span)}" for word, span in told if span is not None]
+
+
+def incident_rows(
+    incident: Incident,
+    cells: int,
+    glyphs: Glyphs,
+    meanings: Mapping[str, str],
+    linked: Sequence[tuple[str, str]] = (),
+) -> list[Row]:
+    """Return a whole incident as rows of at most `cells`; `meanings` are those of root causes, `linked` the incidents
+    that name it, with how."""
+    rows: list[Row] = [
+        (
+            Span(incident.id, Tone.STRONG),
+            Span("  "),
+            Span(incident.severity.value, SEVERITY_TONES[incident.severity]),
+            Span("  "),
+            Span(incident.status.value, STATUS_TONES[incident.status]),
+        )
+    ]
+    rows += [(Span(line, Tone.TITLE),) for line in wrap(incident.title or "(no title)", cells)]
+    rows.append(())
+    for name, text in _named(incident, glyphs, meanings):
+        rows += labelled(name, text, cells)
+    for number, (other, how) in enumerate(linked):
+        rows += labelled("" if number else "named by", f"{other} ({how})", cells)
+    if incident.body.strip():
+        rows.append(())
+        rows += body_rows(incident.body, cells)
+    return rows
+
+
+def labelled(name: str, text: str, cells: int, tone: Tone = Tone.PLAIN) -> list[Row]:
+    """Return a text of any number of lines with its name in front of the first."""
+    rows: list[Row] = []
+    for line in text.splitlines() or [""]:
+        for part in wrap(line, cells - INDENT):
+            rows.append((Span(f"{'' if rows else name:<{INDENT}}", Tone.QUIET), Span(part, tone)))
+    return rows
+
+
+def body_rows(body: str, cells: int) -> list[Row]:
+    """Return Markdown as it stands, its headings loud; a longer line is broken below its own beginning."""
+    rows: list[Row] = []
+    for line in body.strip("\n").splitlines():
+        text = line.expandtabs(4).rstrip()
+        begin = text[: len(text) - len(text.lstrip())][: cells // 2]
+        tone = Tone.TITLE if text.startswith("#") else Tone.PLAIN
+        rest = begin + ("  " if text.lstrip().startswith(("- ", "* ", "+ ")) else "")
+        rows += [(Span(part, tone),) for part in wrap(text, cells, begin, rest)]
+    return rows
+
+
+def _named(incident: Incident, glyphs: Glyphs, meanings: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    cause = incident.root_cause
+    yield "cause", f"{cause}: {meanings[cause]}" if cause in meanings else cause or "nobody knows yet"
+    yield from _told("part", incident.component)
+    around = f" ({', '.join(incident.around)})" if incident.around else ""
+    yield from _told("where", ", ".join(incident.places) + around if incident.places else around.strip(" ()"))
+    yield from _told("nodes", incident.nodes)
+    yield from _told("fleet", incident.fleet)
+    yield from _told("job", incident.job)
+    yield from _told("seen", ", ".join(incident.symptoms))
+    if incident.confidence is not None:
+        yield "sure", f"{incident.confidence:.0%} when it was recorded"
+    for number, line in enumerate(time_lines(incident)):
+        yield "" if number else "times", line
+    yield from _told("took", f" {glyphs.dot} ".join(took_words(incident)))
+    yield (
+        "fixed by",
+        incident.resolution or ("nothing yet" if incident.status is Status.OPEN else "nobody wrote it down"),
+    )
+    yield from _told("tags", ", ".join(incident.tags))
+    for number, link in enumerate(incident.links):
+        yield "" if number else "links", f"{link.how} {link.to}"
+    yield from _told("author", incident.author)
+    if incident.redacted:
+        yield "note", f"{_counted(incident.redacted, 'secret')} taken out of its text when it was recorded"
+    for key, value in incident.extra:
+        yield "more" if key == incident.extra[0][0] else "", f"{key}: {value}"
+
+
+def time_lines(incident: Incident) -> list[str]:
+    """Return the known times of an incident, `began      2026-03-14 02:10:58 UTC`, the later ones with how long after
+    the first."""
+    known = [(name, when) for name in STAGES if (when := getattr(incident.times, name)) is not None]
+    lines = []
+    for name, when in known:
+        after = when - known[0][1]
+        later = f"  +{duration(after)}" if after > 0 else ""
+        lines.append(f"{name:<9}  {stamp(when)} UTC{later}")
+    if incident.times.recorded is not None:
+        lines.append(f"recorded   {stamp(incident.times.recorded)} UTC")
+    return lines
+
+
+def _told(name: str, text: str) -> Iterator[tuple[str, str]]:
+    if text:
+        yield name, text
+
+
+def _counted(number: int, word: str) -> str:
+    return f"1 {word} was" if number == 1 else f"{number} {word}s were"
+
+
+def joined(parts: Sequence[str], glyphs: Glyphs) -> str:
+    """Return parts of a line with the dot between them."""
+    return f" {glyphs.dot} ".join(part for part in parts if part)
