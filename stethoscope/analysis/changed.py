@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stethoscope.analysis.alike import settled
 from stethoscope.analysis.changes import Detector
 from stethoscope.analysis.distant import GRACE_S, RESOLUTION, group_means_by_row, peers_of
 from stethoscope.analysis.occupation import BUSY, Occupation
@@ -38,7 +39,7 @@ class Told:
 
     def fit(self, changed: Flags) -> None:
         """Take the rows of a new layout."""
-        self._last = [fitted(array, changed, np.nan).astype(np.float64) for array in self._last]
+        self._last = [settled(fitted(array, changed, np.nan)) for array in self._last]
 
     def of(self, at: Floats, before: Floats, after: Floats) -> list[Floats]:
         """Take what is known now, NaN for nothing; return what is to be told."""
@@ -46,7 +47,7 @@ class Told:
         if not known.any():
             return self._last
         now = (at, before, after)
-        self._last = [np.where(known, new, old) for new, old in zip(now, self._last, strict=True)]
+        self._last = [settled(np.where(known, new, old)) for new, old in zip(now, self._last, strict=True)]
         return self._last
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stethoscope.analysis.few import Few
 from stethoscope.analysis.windows import fitted
 
 if TYPE_CHECKING:
@@ -38,13 +39,14 @@ _STEADY = 4.0
 """Half `sure`s that a CUSUM reaches at most, so that as many quiet samples end a run."""
 _CLIP = 6.0
 """Noises beyond which a sample says nothing more about the noise."""
-_STATE = (
-    "level", "noise", "samples", "up", "down", "began", "run_mean", "run_samples", "run_all", "run_spread", "usual_s",
-    "at", "before", "after",
-)  # fmt: skip
 _CALM = ("level", "noise", "samples")
+"""What every row has; ..."""
 _RUN = ("run_mean", "run_samples", "run_all", "run_spread")
-_NONE_YET = frozenset({"level", "began", "at", "before", "after"})
+_RUNS = dict.fromkeys(("up", "down", *_RUN), 0.0) | {"began": np.nan}
+"""... what those have that are in a run, and what the others have there; ..."""
+_PAST = {"usual_s": 0.0, "at": np.nan, "before": np.nan, "after": np.nan}
+"""... and those that were in one."""
+_CHANGE = ("at", "before", "after")
 
 
 class Detector:
@@ -55,72 +57,82 @@ class Detector:
         taken for less than `resolution`."""
         self._sure, self._lasting_s = sure, lasting_s
         self._share, self._resolution = share, resolution
-        self._state = {name: np.zeros(0) for name in _STATE}
+        self._calm = {name: np.zeros(0) for name in _CALM}
+        self._runs, self._past = Few(_RUNS), Few(_PAST)
 
     @property
     def at(self) -> Floats:
         """Return when each row changed last (seconds of the samples' clock), NaN where it did not or came back."""
-        return self._state["at"]
+        return self._past.whole("at")
 
     @property
     def before(self) -> Floats:
         """Return the level before the last change."""
-        return self._state["before"]
+        return self._past.whole("before")
 
     @property
     def after(self) -> Floats:
         """Return the level after it."""
-        return self._state["after"]
+        return self._past.whole("after")
 
     @property
     def knows(self) -> Flags:
         """Return of which rows enough samples were seen."""
-        return np.asarray(self._state["samples"] >= LEARN)
+        return np.asarray(self._calm["samples"] >= LEARN)
 
     @property
     def nbytes(self) -> int:
         """Return the memory of the state."""
-        return sum(array.nbytes for array in self._state.values())
+        return sum(array.nbytes for array in self._calm.values()) + self._runs.nbytes + self._past.nbytes
 
     def fit(self, changed: Flags) -> None:
         """Take as many rows as `changed` has; forget those that are set in it."""
-        for name, array in self._state.items():
-            self._state[name] = fitted(array, changed, np.nan if name in _NONE_YET else 0.0).astype(np.float64)
+        for name, array in self._calm.items():
+            self._calm[name] = fitted(array, changed, _blank(name)).astype(np.float64)
+        self._runs.fit(changed)
+        self._past.fit(changed)
 
     def forget(self, rows: Flags) -> None:
         """Learn these rows anew: they do something else now."""
         if rows.any():
-            for name, array in self._state.items():
-                if name != "usual_s":
-                    array[rows] = np.nan if name in _NONE_YET else 0.0
+            for name, array in self._calm.items():
+                array[rows] = _blank(name)
+            self._runs.forget(rows)
+            # How long excursions last here is known all the same.
+            past = self._past.rows[rows[self._past.rows]]
+            nothing = np.full(len(past), np.nan)
+            self._past.put(past, {"usual_s": self._past.at(past)["usual_s"]} | dict.fromkeys(_CHANGE, nothing))
 
     def take(self, values: Floats, at: Floats, new: Flags) -> None:
         """Take a sample of the rows that have a `new` one, read at `at` seconds; a value may be NaN."""
         rows = np.flatnonzero(new & np.isfinite(values))
         if not len(rows):
             return
-        runs = np.logical_or.reduce([self._state[name][rows] > 0 for name in ("up", "down", "run_samples")])
-        now = {name: self._state[name][rows] for name in _CALM}
+        running = np.zeros(len(values), dtype=bool)
+        running[self._runs.rows] = True
+        now = {name: array[rows] for name, array in self._calm.items()}
         z, off, sigma, learning = self._measured(now, values[rows])
         # Of most rows nothing but level and noise moves.
-        calm = ~runs & (np.abs(z) <= self._sure / 2)
+        calm = ~running[rows] & (np.abs(z) <= self._sure / 2)
         if not calm.all():
             self._take_others(values, at, rows[~calm])
-            rows, off, sigma, learning = (array[calm] for array in (rows, off, sigma, learning))
+            rows, off, sigma, learning = rows[calm], off[calm], sigma[calm], learning[calm]
             now = {name: array[calm] for name, array in now.items()}
         self._learn(now, off, sigma, np.ones(len(rows), dtype=bool), learning)
-        for name in _CALM:
-            self._state[name][rows] = now[name]
+        for name, array in self._calm.items():
+            array[rows] = now[name]
 
     def _take_others(self, values: Floats, at: Floats, rows: Numbers) -> None:
         """Take a sample of rows that are in a run, or begin one."""
-        now = {name: array[rows] for name, array in self._state.items()}
+        now = {name: array[rows] for name, array in self._calm.items()} | self._runs.at(rows) | self._past.at(rows)
         z, off, sigma, learning = self._measured(now, values[rows])
         outside = self._run(now, values[rows], at[rows], z)
         self._learn(now, off, sigma, now["run_samples"] == 0, learning)
         self._declare(now, at[rows], sigma, outside)
-        for name, array in self._state.items():
+        for name, array in self._calm.items():
             array[rows] = now[name]
+        self._runs.put(rows, now)
+        self._past.put(rows, now)
 
     def _measured(self, now: dict[str, Floats], x: Floats) -> tuple[Floats, Floats, Floats, Flags]:
         """Return how far samples lie from their level, in noises and as they are, the noise, and which rows learn yet;
@@ -199,3 +211,8 @@ class Detector:
         now["began"] = np.where(changed, np.nan, now["began"])
         for name in ("up", "down", *_RUN):
             now[name] = np.where(changed, 0.0, now[name])
+
+
+def _blank(name: str) -> float:
+    """Return what stands in a row of which no sample was taken."""
+    return np.nan if name == "level" else 0.0

@@ -1,8 +1,9 @@
 """What every value of the fleet was over the last minutes, for trends: samples that share what did not change.
 
-A sample is one array for each metric, as long as its table has rows: of 32-bit floats, of 16-bit ones where these are
-exactly the same, and of one cell that stands for all rows where all are alike. A column that says what that of the
-sample before says is the same array. Counters are kept as the rates they are in tables, in counts per second.
+A sample is one column for each metric, as long as its table has rows: of 32-bit floats, in less where that holds
+exactly the same (analysis.packed), and of one cell that stands for all rows where all are alike. A column that says
+what that of the sample before says is the same object. Counters are kept as the rates they are in tables, in counts
+per second.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stethoscope.analysis.compact import Compact
+from stethoscope.analysis.packed import LEAST_ROWS, Packed
 from stethoscope.model.metric import Kind, Scope
 from stethoscope.model.rows import first_row, has_same_rows, identities
 
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from stethoscope.model.fleet import FleetSnapshot, Floats, Node
     from stethoscope.model.metric import Metric
 
-Column = npt.NDArray[np.floating[Any]]
+Column = npt.NDArray[np.floating[Any]] | Packed
+"""What is read by `column[rows]`, and has a `size`."""
 
 MANY_NODES = 256
 """Above so many nodes, less is done for each than in a small fleet."""
@@ -33,7 +36,7 @@ _EVERY_MOST_S = 15.0
 """Seconds between two samples of fleets of up to so many nodes, and of larger ones."""
 MOST_S = 900.0
 """Nothing older is kept, however much room there is."""
-BYTES = 48 * 2**20
+BYTES = 32 * 2**20
 """Room for five minutes of 2,000 nodes with eight GPUs and eight ports each."""
 _DUE_SHARE = 0.98
 """A sample may come so much before it is due: timers are never exact."""
@@ -135,15 +138,16 @@ class History:
             return np.empty(0), np.empty(0)
         ages = samples[-1].mono - np.array([sample.mono for sample in samples])
         values = np.full(len(samples), np.nan)
+        at = slice(row, row + 1)
         for number, sample in enumerate(samples):
             columns = sample.columns.get(scope)
             if columns is not None and row < columns[position].size:
-                values[number] = columns[position][row]
+                values[number : number + 1] = columns[position][at]
         return ages, values
 
     def columns(self, scope: Scope, metric: str) -> list[tuple[float, Column]]:
         """Return the samples of all rows, the oldest first: monotonic time and values, NaN where there was none; what
-        did not change between two samples is the same array. Empty for what is not kept."""
+        did not change between two samples is the same object. Empty for what is not kept."""
         position = self._kept.get(scope, {}).get(metric)
         if position is None:
             return []
@@ -190,25 +194,31 @@ class History:
                     self.bytes -= _room(column)
 
 
-def _is_same(before: Column, now: Column) -> bool:
+def _is_same(before: Column, now: npt.NDArray[np.float32]) -> bool:
     # As bits, so that a value that is missing is the same as one that is still missing.
+    if isinstance(before, Packed):
+        return before.says(now)
     if before.size != now.size:
         return False
     return bool((before.astype(np.float32, copy=False).view(np.uint32) == now.view(np.uint32)).all())
 
 
-def _shortest(column: Column) -> Column:
+def _shortest(column: npt.NDArray[np.float32]) -> Column:
     """Return the values of a column of 32-bit floats in the least memory that holds them exactly."""
     bits = column.view(np.uint32)
     if column.size > 1 and (bits == bits[0]).all():
         return np.broadcast_to(column[:1].copy(), column.shape)
+    if column.size >= LEAST_ROWS:
+        return Packed(column)
     with np.errstate(over="ignore"):
-        short: Column = column.astype(np.float16)
+        short: npt.NDArray[Any] = column.astype(np.float16)
     return short if _is_same(short, column) else column
 
 
 def _room(column: Column) -> int:
     """Return the bytes that a column takes."""
+    if isinstance(column, Packed):
+        return column.nbytes
     return column.itemsize if column.size > 1 and column.strides == (0,) else column.nbytes
 
 
