@@ -35,7 +35,7 @@ _RANKS = (
     "held_back",
     "disk_slow",
 )
-_FLAGS = ("late_nobody", "all_starve", "stand_alike", "traffic_elsewhere", "loss_spikes")
+_FLAGS = ("gone_together", "late_nobody", "all_starve", "stand_alike", "traffic_elsewhere", "loss_spikes")
 _SURE = 0.9
 _FIRST_S = 120.0
 """A rank whose end stops its job is gone at most so long after that."""
@@ -185,6 +185,7 @@ _WORDS = {
     "rank_idle": "does nothing while the others stand in a collective",
     "rank_busy": "works while the others wait on the host",
     "rank_gone": "gave its memory back before the others",
+    "gone_together": "most ranks ended at the same moment",
     "rank_blind": "cannot be read",
     "unreachable_alive": "cannot be reached while its job goes on",
     "ports_idle": "sends nothing while its sisters work",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from stethoscope.analysis.triage_case import holds
 from stethoscope.clock import from_iso, iso
 from stethoscope.model.finding import Fact, Severity
-from stethoscope.model.ids import node_of
+from stethoscope.model.ids import job_place, node_of
 from stethoscope.model.verdict import HEALTHY, UNKNOWN
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Claim:
 def claims_of(scene: Scene, books: Playbooks, places: Places, cases: list[Case]) -> list[Claim]:
     """Return all evidence of a scene, the earliest first."""
     claims = [claim for entry in scene.entries for claim in _of_finding(entry, books, places)]
-    claims += [claim for heard in scene.logs for claim in _of_log(heard, books, places)]
+    claims += [claim for heard in scene.logs for claim in _of_log(heard, books, places, cases)]
     claims += [claim for case in cases for claim in _of_pictures(case, books, places)]
     claims += [claim for measured in scene.measured for claim in _of_measured(measured, books, places, cases)]
     claims += list(gathered(claims, books, places))
@@ -127,14 +127,14 @@ def _of_finding(entry: Entry, books: Playbooks, places: Places) -> Iterator[Clai
 # ---- logs
 
 
-def _of_log(heard: Heard, books: Playbooks, places: Places) -> Iterator[Claim]:
+def _of_log(heard: Heard, books: Playbooks, places: Places, cases: list[Case]) -> Iterator[Claim]:
+    own = next((case for case in cases if heard.job and case.place == job_place(heard.job)), None)
     for number, verdict in enumerate((heard.verdict, *heard.alternatives)):
-        cause = books.heard.get(verdict.signature or "", verdict.root_cause)
+        cause = _meant(verdict, books)
         if cause in (HEALTHY, UNKNOWN):
             continue
-        meant = tuple(
-            dict.fromkeys(p for c in verdict.culprits for p in of_culprit(c, cause, heard.job, books, places))
-        )
+        named = [_as_seen(culprit, heard.job, own, places) for culprit in verdict.culprits]
+        meant = tuple(dict.fromkeys(p for c in named for p in of_culprit(c, cause, heard.job, books, places)))
         if not meant and cause in _VAGUE:
             continue
         weight = verdict.confidence * (_OF_LOG if number == 0 or not heard.job else _OF_ALTERNATIVE)
@@ -142,9 +142,9 @@ def _of_log(heard: Heard, books: Playbooks, places: Places) -> Iterator[Claim]:
         if not meant:
             if not heard.job:
                 continue
-            meant, weight = (f"job/{heard.job}",), weight * _WITHOUT_PLACE
-        elif spec is not None and spec.part == "job" and heard.job:
-            meant = (f"job/{heard.job}",)
+            meant, weight = (job_place(heard.job),), weight * _WITHOUT_PLACE
+        elif spec is not None and (spec.part == "job" or (spec.part == "rank" and _is_of_all(own))) and heard.job:
+            meant = (job_place(heard.job),)
         yield Claim(
             cause,
             meant,
@@ -158,6 +158,28 @@ def _of_log(heard: Heard, books: Playbooks, places: Places) -> Iterator[Claim]:
             job=heard.job,
             rank=next((c.rank for c in verdict.culprits if c.rank is not None), None),
         )
+
+
+def _meant(verdict: LogVerdict, books: Playbooks) -> str:
+    signature, said = verdict.signature or "", verdict.root_cause
+    return books.heard.get((signature, said)) or books.heard.get((signature, "")) or said
+
+
+def _as_seen(culprit: Culprit, job: str, case: Case | None, places: Places) -> Culprit:
+    """Return a culprit of which a log tells only a number as the rank that was seen to end first, where the number is
+    its place on its node: a launcher counts the ranks of its own node."""
+    gone = case.values.get("rank_gone") if case is not None else None
+    if culprit.rank is None or culprit.host or culprit.place or not isinstance(gone, tuple):
+        return culprit
+    if places.by_rank(job, culprit.rank) in gone:
+        return culprit
+    seen = next((place for place in gone if place.endswith(f"/gpu/{culprit.rank}")), "")
+    return replace(culprit, rank=None, host=node_of(seen), place=seen) if seen else culprit
+
+
+def _is_of_all(case: Case | None) -> bool:
+    """Tell whether all ranks of a job ended as one: whose line comes first says nothing then."""
+    return case is not None and bool(case.values.get("gone_together")) and case.values.get("stood", 0.0) == 0.0
 
 
 def _since(verdict: LogVerdict) -> float | None:

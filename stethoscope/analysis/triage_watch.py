@@ -194,6 +194,8 @@ class Watch:
             _learn(watched, sample, moved)
         if gone.any() and watched.first_gone is None:
             watched.first_gone = np.flatnonzero(gone).tolist() if gone.mean() <= _MOST_LATE else []
+            if not watched.first_gone:
+                yield "gone_together", place, None, "", now
         for number in watched.first_gone or ():
             if gone[number]:
                 yield "rank_gone", places[number], 0, "memory in use", now
@@ -247,7 +249,7 @@ class Watch:
                 del self._looked[key]
 
 
-_AT_ONCE = {"rank_gone", "job_ended", "rank_blind"}
+_AT_ONCE = {"gone_together", "rank_gone", "job_ended", "rank_blind"}
 
 
 def _sample(snapshot: FleetSnapshot, nodes: Iterable[Node]) -> _Sample:

@@ -63,8 +63,8 @@ class Playbooks:
     """Rules that show that something is wrong and not what."""
     pictures: tuple[PictureSpec, ...] = ()
     signs: tuple[SignSpec, ...] = ()
-    heard: Mapping[str, str] = field(default_factory=dict)
-    """Signature of a verdict over logs -> the root cause that it means here."""
+    heard: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """Signature of a verdict over logs and what it says (empty: whatever) -> the root cause that it means here."""
     flows: Mapping[str, FlowSpec] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     """File of each flow, by its id."""
@@ -118,6 +118,11 @@ def _with(books: Playbooks, path: Path) -> Playbooks:
         for number, one in enumerate(file.heard)
         if one.root_cause not in books.classes
     ]
+    errors += [
+        _unknown(loaded, "root cause", one.was, books.classes, "heard", number, "was")
+        for number, one in enumerate(file.heard)
+        if one.was and one.was not in books.classes
+    ]
     if file.flow is not None:
         errors += _flow_wrong(file.flow, loaded, books.classes)
     if errors:
@@ -133,7 +138,7 @@ def _with(books: Playbooks, path: Path) -> Playbooks:
         symptoms=books.symptoms | {rule for group in file.symptoms for rule in group},
         pictures=(*books.pictures, *(picture for picture in file.pictures if picture.id not in known)),
         signs=(*books.signs, *(sign for sign in file.signs if sign.id not in known_signs)),
-        heard={**{one.signature: one.root_cause for one in file.heard}, **books.heard},
+        heard={**{(one.signature, one.was): one.root_cause for one in file.heard}, **books.heard},
         flows=flows,
         files=files,
     )

@@ -28,6 +28,7 @@ FACTS: dict[str, str] = {
     "rank_idle": "ranks that do nothing while the others stand in a collective",
     "rank_busy": "ranks that work while the others wait on the host",
     "rank_gone": "ranks whose memory was given back first",
+    "gone_together": "most ranks ended at the same moment: none was the first",
     "rank_blind": "ranks of which nothing can be read",
     "stand_alike": "the job stands and no rank is the odd one out",
     "stood": "seconds that the job stood before it ended",
@@ -191,6 +192,8 @@ class HeardSpec(Spec, frozen=True):
 
     signature: str
     root_cause: str
+    was: str = ""
+    """Only where the verdict says this root cause; empty for whatever it says."""
 
 
 class AnswerSpec(Spec, frozen=True):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from stethoscope.analysis.triage import severity_of
-from stethoscope.analysis.triage_case import NONE, SLOWER, STOPPED, Case, cases_of, holds
+from stethoscope.analysis.triage_case import ENDED, NONE, SLOWER, STOPPED, Case, Value, cases_of, holds
 from stethoscope.analysis.triage_claims import Claim, claims_of, gathered, of_culprit
 from stethoscope.analysis.triage_compare import compared
 from stethoscope.analysis.triage_places import Places
@@ -16,9 +16,9 @@ from stethoscope.model.finding import Fact, Severity
 from stethoscope.model.fleet import FleetSnapshot, Node
 from stethoscope.model.frame import Link, LinkState
 from stethoscope.model.job import Standing
-from stethoscope.model.logs import Culprit
+from stethoscope.model.logs import Culprit, Log, LogVerdict
 from stethoscope.model.scheduler import Job
-from stethoscope.model.verdict import Measured, Scene
+from stethoscope.model.verdict import Heard, Measured, Scene
 from stethoscope.specs.playbook import load_playbooks
 from stethoscope.specs.playbook_forms import WhenSpec
 
@@ -200,6 +200,37 @@ class OfTwoNodes(Known):
 def test_a_rank_is_one_of_its_node(rank: int, host: str | None, expected: tuple[str, ...]) -> None:
     found = of_culprit(Culprit(rank, host), "peer_process_died", "7", BOOKS, OfTwoNodes(SCENE))
     assert found == expected
+
+
+class OfSixteenRanks(OfTwoNodes):
+    """The same with the ranks of job 7."""
+
+    def ranks(self, job: Job) -> tuple[str, ...]:
+        """Return the GPU of each."""
+        return tuple(self.by_rank(job.id, rank) for rank in range(16))
+
+
+@pytest.mark.parametrize(
+    ("values", "place"),
+    [
+        # A launcher counts the ranks of its own node: it was the one that was seen to end first.
+        ({"rank_gone": ("gpu-002/gpu/3",)}, "job/7/rank/11"),
+        ({"rank_gone": ("gpu-001/gpu/3",)}, "job/7/rank/3"),
+        # Nobody was first: it is the job, whichever launcher wrote the first line.
+        ({"gone_together": True, "stood": 0.0}, "job/7"),
+        # All went with the watchdog, which says nothing of who was first.
+        ({"gone_together": True, "stood": 600.0}, "job/7/rank/3"),
+    ],
+)
+def test_who_was_killed_from_outside_is_a_rank_that_ended_and_its_reason_the_kernels(
+    values: dict[str, Value], place: str
+) -> None:
+    """The log alone takes it for memory that ran out; of that the kernel tells, and it is read as well."""
+    said = LogVerdict("host_oom", 0.5, Severity.P1, "killed", "elastic.failed", (Culprit(rank=3),))
+    scene = replace(SCENE, logs=(Heard(Log([], []), said, (), "7"),))
+    case = Case("job/7", JOB, frozenset(JOB.nodes), values={"trouble": ENDED, **values})
+    found = [one for one in claims_of(scene, BOOKS, OfSixteenRanks(SCENE), [case]) if one.source == "log"]
+    assert [(one.cause, one.places) for one in found] == [("peer_process_died", (place,))]
 
 
 class OfOneRack(Known):
