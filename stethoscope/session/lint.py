@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from stethoscope.analysis.triage_selftest import count_cases, wrong_cases
 from stethoscope.errors import DataError, did_you_mean
 from stethoscope.paths import bundled
+from stethoscope.session.lint_incidents import lint_incidents
 from stethoscope.session.lint_signatures import check_signatures, check_times, samples_of
 from stethoscope.session.lint_tree import look
 from stethoscope.session.selftest import check_rule
@@ -76,6 +77,8 @@ def lint(*directories: Path) -> LintResult:
             errors += _each(error)
     if not trees or "triage" in parts:
         _lint_triage(counts, errors, roots)
+    if not trees or "incidents" in parts:
+        counts["incidents"] = lint_incidents(errors, roots, {path for tree in trees for path in tree.broken})
     if not trees or parts.intersection(("xid.yaml", "sxid.yaml")):
         _lint_codes(counts, errors, roots)
     if not trees:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from stethoscope.errors import DataError, did_you_mean
 
-DIRECTORIES = ("rules", "signatures", "triage", "baselines")
+DIRECTORIES = ("rules", "signatures", "triage", "baselines", "incidents")
 FILES = ("metrics.yaml", "metric_names.yaml", "root_causes.yaml", "xid.yaml", "sxid.yaml")
 READ = ("rules", "signatures")
 """Directories whose files are read here."""
 MOST_ENTRIES = 10_000
 _YAML = (".yaml", ".yml")
+_MARKDOWN = (".md",)
 _LOOKED_AT = 65_536
 """Bytes of a file that are enough to tell what it is."""
 _BESIDE = (".md", ".txt", ".json")
@@ -125,14 +126,16 @@ def _nearest(name: str, known: tuple[str, ...]) -> str:
 
 def _files(tree: Tree, entries: list[os.DirEntry[str]], directory: Path) -> None:
     for entry in entries:
-        if entry.name.endswith(".yml") and directory.name != "rules":
+        if entry.name.endswith(".yml") and directory.name not in ("rules", "incidents"):
             message = f'not read: did you mean "{entry.name[:-4]}.yaml"?'
             tree.errors.append(DataError(message, where=entry.path))
-        elif entry.name.endswith(_YAML):
+        elif entry.name.endswith(_MARKDOWN if directory.name == "incidents" else _YAML):
             _check(tree, Path(entry.path))
         elif entry.is_dir():
             message = f"a directory inside of {directory.name}/ is not looked into"
             tree.errors.append(DataError(message, where=entry.path))
+        elif directory.name == "incidents":
+            tree.errors.append(DataError('not read: a file of this directory ends in ".md"', where=entry.path))
         elif not entry.name.endswith(_BESIDE):
             tree.errors.append(DataError('not read: a file of this directory ends in ".yaml"', where=entry.path))
 
