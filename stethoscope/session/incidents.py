@@ -9,26 +9,31 @@ from __future__ import annotations
 
 import threading
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stethoscope import redact
 from stethoscope.clock import Clock, SystemClock, iso
-from stethoscope.errors import DataError
-from stethoscope.model.incident import Hit, Incident, Search, Times
-from stethoscope.paths import bundled, data_dir
-from stethoscope.specs.incident import nearest_id, read_incident
+from stethoscope.errors import DataError, did_you_mean
+from stethoscope.model.incident import Incident, Times
+from stethoscope.paths import bundled, cache_dir, data_dir
+from stethoscope.specs.incident import read_incident
 from stethoscope.store.drafts import Draft, Drafts
-from stethoscope.store.incidents import IncidentFiles, Reading, Version, cleaned_reference
+from stethoscope.store.incidents import IncidentFiles, Reading, Version
 from stethoscope.text import clean, clean_page
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from stethoscope.model.incident import Clues, Lemon, Match, Trouble
+    from stethoscope.analysis.incident_similar import Past
+    from stethoscope.model.incident import Clues, Lemon, Match, Search, Trouble
+    from stethoscope.store.incident_index import IncidentIndex
+
+Answer = TypeVar("Answer")
 
 PAGES = ("resolution", "body")
 """Fields of several lines."""
+_NAMED = 4
 
 
 def incidents_dir(said: str | Path | None = None) -> Path:
@@ -66,8 +71,9 @@ class Library:
         self._clock: Clock = clock if clock is not None else SystemClock()
         self._drafts = Drafts(drafts)
         self._lock = threading.RLock()
-        self._known: dict[str, tuple[Incident, Version]] | None = None
-        self._troubles: list[Trouble] = []
+        self._index: IncidentIndex | None = None
+        self._listed: tuple[int, list[Incident]] = (-1, [])
+        self._past: tuple[int, Past] | None = None
 
     @property
     def directory(self) -> Path:
@@ -77,75 +83,126 @@ class Library:
     def refresh(self) -> bool:
         """Follow the directory; return whether anything changed. DataError when it cannot be looked into."""
         with self._lock:
-            known: dict[str, tuple[Incident, Version]] = {}
-            self._troubles = []
-            for files in (self.files, *([self._seeds] if self._seeds else [])):
-                for seen in files.scan():
-                    reading = files.read(seen.path)
-                    self._troubles += reading.troubles
-                    if reading.incident is not None and reading.incident.id not in known:
-                        one = reading.incident if files is self.files else cleaned_reference(reading.incident)
-                        known[one.id] = (one, reading.version)
-            changed = known != self._known
-            self._known = known
-            return changed
+            following = self._opened(follow=False).follow()
+        changed = False
+        while True:
+            # Others ask between two steps: the first look at a large directory takes long.
+            with self._lock:
+                if next(following, None) is None:
+                    return changed
+                changed = True
 
-    def _all(self) -> dict[str, tuple[Incident, Version]]:
+    def rebuild(self) -> None:
+        """Throw the index away and read every file again."""
         with self._lock:
-            if self._known is None:
-                self.refresh()
-            return self._known or {}
+            self._opened(follow=False).rebuild()
+            self._listed, self._past = (-1, []), None
+        self.refresh()
+
+    def close(self) -> None:
+        """Let the index go; the next question opens it again."""
+        with self._lock:
+            if self._index is not None:
+                self._index.close()
+
+    def _opened(self, follow: bool = True) -> IncidentIndex:
+        with self._lock:
+            if self._index is None:
+                # Its library takes its time to load.
+                from stethoscope.store.incident_index import IncidentIndex
+
+                cache = self._cache if self._cache is not None else cache_dir()
+                self._index = IncidentIndex(self.files, self._seeds, cache, self._clock)
+                if follow:
+                    self.refresh()
+            return self._index
+
+    def _asked(self, question: Callable[[IncidentIndex], Answer]) -> Answer:
+        """Return the answer of the index; one that is broken is made anew first, one that cannot be used any more is
+        done in memory: that costs time and nothing else."""
+        import apsw
+
+        from stethoscope.store.incident_db import BROKEN
+
+        with self._lock:
+            try:
+                return question(self._opened())
+            except BROKEN:
+                self._opened().rebuild()
+            except apsw.Error:
+                self._opened().to_memory()
+            self.refresh()
+            return question(self._opened())
 
     @property
     def troubles(self) -> tuple[Trouble, ...]:
         """Return the files that cannot be read, or say something odd, with line and fault."""
-        self._all()
-        return tuple(self._troubles)
+        return self._asked(lambda index: index.troubles())
 
     def all(self, references: bool = False) -> list[Incident]:
         """Return the incidents, the latest first; with `references` the well-known kinds behind them."""
-        found = [one for one, _ in self._all().values() if references or not one.is_reference]
-        return sorted(found, key=lambda one: (one.is_reference, -(began(one) or 0.0), one.id))
+        with self._lock:
+            generation = self._asked(lambda index: index.generation)
+            if self._listed[0] != generation:
+                self._listed = (generation, self._asked(lambda index: index.all()))
+            return [one for one in self._listed[1] if references or not one.is_reference]
 
     def search(self, text: str, limit: int = 50, *, typing: bool = False) -> Search:
         """Return what fits `text`, best first, the latest first without words; never fails, whatever the text.
 
         `typing`: the last word may be the beginning of one. Empty text gives everything.
         """
-        words = text.casefold().split()
-        hits = [
-            Hit(one, 1.0) for one in self.all(references=True) if all(word in str(one).casefold() for word in words)
-        ]
-        return Search(tuple(hits[:limit]), len(hits), 0.0)
+        from stethoscope.store.incident_search import searched
+
+        start = self._clock.monotonic()
+        found = self._asked(lambda index: searched(index, text, self._clock.wall(), max(limit, 0), typing=typing))
+        return replace(found, seconds=self._clock.monotonic() - start)
 
     def get(self, identity: str) -> Incident:
         """Return the incident of that id, or of a part that begins or ends one alone: `k7qmx`.
 
         DataError names the nearest.
         """
-        return self._found(identity)[0]
+        whole = self.id_of(identity)
+        found = self._asked(lambda index: index.by_id(whole))
+        if found is None:
+            raise DataError(f'no incident "{clean(identity, 80)}"')
+        return found
+
+    def id_of(self, identity: str) -> str:
+        """Return the whole id of what `identity` begins or ends. DataError as `get`."""
+        word = identity.strip().lower()
+        known = self._asked(lambda index: index.ids())
+        fits = [one for one in known if one.lower() == word]
+        fits = fits or [one for one in known if word and (one.lower().startswith(word) or one.lower().endswith(word))]
+        if not fits:
+            raise DataError(f'no incident "{clean(identity, 80)}"{did_you_mean(clean(identity, 80), known)}')
+        if len(fits) > 1:
+            some = ", ".join(fits[:_NAMED]) + (" ..." if len(fits) > _NAMED else "")
+            raise DataError(f'"{clean(identity, 80)}" fits {len(fits)} incidents: {some}')
+        return fits[0]
 
     def version(self, identity: str) -> Version:
         """Return what the file of that incident said when it was read last: give it to `save`. DataError as `get`."""
-        return self._found(identity)[1]
+        return self._version(identity)[1]
 
     def path(self, identity: str) -> Path:
         """Return the file of that incident. DataError as `get`."""
-        one, version = self._found(identity)
-        seed = self._seeds is not None and one.is_reference and not (self.directory / version.path).exists()
-        return (self._seeds.directory if seed and self._seeds else self.directory) / version.path
+        root, version = self._version(identity)
+        files = self._seeds if root and self._seeds is not None else self.files
+        return files.directory / version.path
 
-    def _found(self, identity: str) -> tuple[Incident, Version]:
-        known = self._all()
-        if identity in known:
-            return known[identity]
-        low = identity.strip().lower()
-        fits = [one for one in known if low and (one.lower().startswith(low) or one.lower().endswith(low))]
-        if len(fits) == 1:
-            return known[fits[0]]
-        if fits:
-            raise DataError(f'"{clean(identity, 80)}" fits {len(fits)} incidents: {", ".join(sorted(fits)[:4])}')
-        raise DataError(f'no incident "{clean(identity, 80)}"{nearest_id(identity, known)}')
+    def _version(self, identity: str) -> tuple[int, Version]:
+        whole = self.id_of(identity)
+        found = self._asked(lambda index: index.version(whole))
+        if found is None:
+            raise DataError(f'no incident "{clean(identity, 80)}"')
+        return found
+
+    def reading(self, identity: str) -> Reading:
+        """Return what the file of that incident says at this moment, whatever was read before. DataError as `get`."""
+        root, version = self._version(identity)
+        return (self._seeds if root and self._seeds is not None else self.files).read(version.path)
 
     def create(self, incident: Incident) -> Incident:
         """Record a new incident and return it as it was written: with its id, its time, and without secrets.
@@ -157,10 +214,9 @@ class Library:
         fresh = redacted(replace(incident, times=times))
         with self._lock:
             if not fresh.id:
-                first = began(fresh)
-                fresh = replace(fresh, id=self.files.new_id(iso(now if first is None else first)[:10]))
-            self.files.create(fresh)
-            self.refresh()
+                at = fresh.times.began if fresh.times.began is not None else fresh.times.detected
+                fresh = replace(fresh, id=self.files.new_id(iso(now if at is None else at)[:10]))
+            self._opened().take(self.files.create(fresh).path)
         return fresh
 
     def save(self, incident: Incident, expected: Version | None) -> Version:
@@ -170,37 +226,64 @@ class Library:
         """
         with self._lock:
             written = self.files.write(redacted(incident), expected)
-            self.refresh()
+            self._opened().take(written.path)
             return written
 
     def save_text(self, text: str, expected: Version) -> Incident:
-        """Write the text of a file as a person edited it, with its comments; DataError, with line and column, where it
-        is none of an incident or of another one; else as `save`."""
+        """Write the text of a file as a person edited it, with its comments.
+
+        DataError, with line and column, where it says no incident; else as `save`.
+        """
         incident = read_incident(text, expected.path)
         safe = redacted(incident)
         with self._lock:
-            if safe == incident:
-                self.files.write_text(text, expected)
-            else:
-                self.files.write(safe, expected)
-            self.refresh()
+            same = safe == incident
+            written = self.files.write_text(text, expected) if same else self.files.write(safe, expected)
+            self._opened().take(written.path)
         return safe
 
-    def reading(self, identity: str) -> Reading:
-        """Return what the file of that incident says at this moment, whatever was read before. DataError as `get`."""
-        return self.files.read(self.version(identity).path)
+    def similar(self, clues: Clues, limit: int = 3, *, words: bool = True) -> list[Match]:
+        """Return what of the past looks like `clues`, the likest first, with the reasons.
 
-    def similar(self, clues: Clues, limit: int = 3) -> list[Match]:
-        """Return what of the past looks like `clues`, the likest first, with the reasons."""
-        return []
+        Without `words` their text is not compared, which spares the time that this takes to load.
+        """
+        from stethoscope.analysis.incident_similar import Past
+
+        with self._lock:
+            everything = self.all(references=True)
+            if not everything:
+                return []
+            scores: dict[str, float] = {}
+            if words and clues.text:
+                from stethoscope.store.incident_search import key_tokens, more_like
+
+                text, but = clues.text, clues.but
+                scores = dict(self._asked(lambda index: more_like(index, key_tokens(index, text), but)))
+            if self._past is None or self._past[0] != self._listed[0]:
+                self._past = (self._listed[0], Past(everything))
+            past = self._past[1]
+        return past.similar(clues, scores, limit)
+
+    def more_like(self, about: str, limit: int = 20) -> list[tuple[str, float]]:
+        """Return ids of incidents whose words are like those of an incident, by its id, or of a text, and how much."""
+        from stethoscope.store.incident_search import key_tokens, more_like
+
+        return self._asked(lambda index: more_like(index, key_tokens(index, about), about))[:limit]
 
     def history(self, place: str) -> list[Incident]:
-        """Return the incidents of a node, or of a part of it, the latest first: `gpu-014`, `gpu-014/gpu/3`."""
-        return [one for one in self.all() if any(_within(place, other) for other in one.places)]
+        """Return the incidents of a node or of a part of it, the latest first: `gpu-014`, `gpu-014/gpu/3`."""
+        return self._asked(lambda index: index.for_place(place))
+
+    def with_symptom(self, symptom: str) -> list[Incident]:
+        """Return the incidents with that sign, the latest first, references last: `xid.79`, `ib_symbol_errors`."""
+        return self._asked(lambda index: index.with_term("sig", symptom))
 
     def lemons(self, places: Sequence[str] | None = None) -> list[Lemon]:
-        """Return the parts that keep coming back, of all or of `places`."""
-        return []
+        """Return the parts that keep coming back, of all or of `places`; DataError for broken settings of theirs."""
+        from stethoscope.analysis.incident_lemons import lemons
+        from stethoscope.specs.lemons import load_limits
+
+        return lemons(self.all(), self._clock.wall(), load_limits(), places)
 
     def save_draft(self, key: str, incident: Incident, expected: Version | None = None) -> None:
         """Keep what is being written under `key`; DataError when that cannot be."""
@@ -214,12 +297,6 @@ class Library:
     def drop_draft(self, key: str) -> None:
         """Forget the draft of `key`."""
         self._drafts.drop(key)
-
-
-def began(incident: Incident) -> float | None:
-    """Return the wall time that an incident is sorted by: the first of its times that is known, in their order."""
-    times = (getattr(incident.times, field.name) for field in fields(incident.times))
-    return next((wall for wall in times if wall is not None), None)
 
 
 def redacted(incident: Incident) -> Incident:
@@ -249,7 +326,3 @@ def redacted(incident: Incident) -> Incident:
     walls = {field.name: getattr(incident.times, field.name) for field in fields(incident.times)}
     times = Times(**{name: wall if wall is None else round(wall, 3) for name, wall in walls.items()})
     return replace(incident, **changes, times=times, links=links, redacted=incident.redacted + counted)
-
-
-def _within(place: str, other: str) -> bool:
-    return other == place or other.startswith(f"{place}/")

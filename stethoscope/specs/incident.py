@@ -18,7 +18,7 @@ from stethoscope.specs.moment import wall_of
 from stethoscope.text import clean, clean_page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from enum import StrEnum
 
     Word = TypeVar("Word", bound=StrEnum)
@@ -255,8 +255,3 @@ def _cleaned(value: Any) -> Any:
     if isinstance(value, dict):
         return {clean(str(key)): _cleaned(one) for key, one in value.items()}
     return value
-
-
-def nearest_id(word: str, ids: Iterable[str]) -> str:
-    """Return `; did you mean ...?` for the id that looks like `word`, empty when none does."""
-    return did_you_mean(word, ids)

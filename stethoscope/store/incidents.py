@@ -236,7 +236,7 @@ def digest(content: bytes) -> str:
     return blake2b(content, digest_size=16).hexdigest()
 
 
-def cleaned_reference(incident: Incident) -> Incident:
+def as_reference(incident: Incident) -> Incident:
     """Return an incident of the bundled ones as what it is, whatever its file says of its status."""
     from stethoscope.model.incident import Status
 

@@ -1,0 +1,256 @@
+"""Searches the index: a query as SQL, the best first, with the words around what fits and typing mistakes mended."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from stethoscope.model.incident import END, HIT, Hit, Search
+from stethoscope.specs.incident_query import Named, Query, Span, Term, Words, parse_query, with_words
+from stethoscope.store.incident_db import BROKEN
+from stethoscope.store.incident_tables import asked
+from stethoscope.text import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from stethoscope.store.incident_index import IncidentIndex
+
+REFERENCE_WEIGHT = 0.5
+"""What a well-known kind of incident counts beside one of this fleet that fits as well."""
+SNIPPET_WORDS = 24
+KEY_WORDS = 12
+"""Words of a text that stand for it when what looks like it is looked for."""
+LIKE_LIMIT = 60
+_LONGEST_TEXT = 20_000
+_SCORED = """SELECT row, -rank, began, reference, incident.id FROM words JOIN incident ON incident.row = words.rowid
+             WHERE words MATCH ?"""
+_WITH_TERM = "SELECT row FROM term WHERE field IN (SELECT value FROM json_each(?))"
+_UNSCORED = "SELECT row, 1.0, began, reference, id FROM incident WHERE"
+_BARE = re.compile(r"[A-Za-z0-9_\x80-\U0010ffff]+")
+_RESERVED = {"AND", "OR", "NOT", "NEAR"}
+
+
+def search(index: IncidentIndex, query: Query, limit: int, again: Callable[[str], Query]) -> Search:
+    """Return what fits `query`; `again` reads a text as a query, for the one with its typing mistakes mended.
+
+    Raises apsw.Error where the index is broken.
+    """
+    finder = _Finder(index)
+    rows = finder.rows(query)
+    notes = [*query.notes, *finder.notes]
+    suggestion = "" if rows and not query.changes else finder.suggestion(query, len(rows), again)
+    if index.waiting:
+        notes.append(f"{index.waiting:,} files are not read yet")
+    return Search(finder.hits(query, rows[:limit]), len(rows), 0.0, suggestion, tuple(dict.fromkeys(notes)))
+
+
+def more_like(index: IncidentIndex, tokens: Sequence[str], but: str = "") -> list[tuple[str, float]]:
+    """Return ids of incidents that share some of `tokens` and how much of them, from 0 to 1, the likest first.
+
+    A rare token counts more than one that many incidents have.
+    """
+    total = max(index.database.words.row_count, 1)
+    db = index.database.connection
+    weights = {}
+    for token in dict.fromkeys(tokens):
+        documents = db.execute("SELECT doc FROM vocabulary WHERE term = ?", (token,)).get
+        if documents:
+            weights[token] = math.log(1 + total / documents)
+    if not weights:
+        return []
+    best = sorted(weights, key=lambda token: (-weights[token], token))[:KEY_WORDS]
+    found: dict[int, float] = {}
+    whole = sum(weights[token] for token in best)
+    rows = [
+        row
+        for (row,) in db.execute(
+            "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?",
+            (" OR ".join(map(_quoted, best)), LIKE_LIMIT),
+        )
+    ]
+    listed = json.dumps(rows)
+    for token in best:
+        hits = db.execute(
+            "SELECT rowid FROM words WHERE words MATCH ? AND rowid IN (SELECT value FROM json_each(?))",
+            (_quoted(token), listed),
+        )
+        for (row,) in hits:
+            found[row] = found.get(row, 0.0) + weights[token] / whole
+    shown = db.execute(
+        "SELECT row, id FROM incident WHERE NOT hidden AND row IN (SELECT value FROM json_each(?))", (listed,)
+    )
+    likes = [(identity, found.get(row, 0.0)) for row, identity in shown if identity != but]
+    return sorted(likes, key=lambda like: (-like[1], like[0]))
+
+
+def key_tokens(index: IncidentIndex, about: str) -> list[str]:
+    """Return the tokens of an incident, by its id, or of a text, that tell it from others."""
+    words = index.database.words
+    row = index.database.connection.execute("SELECT row FROM incident WHERE id = ? AND NOT hidden", (about,)).get
+    if row is not None:
+        return [token for _, token in words.key_tokens(row, limit=KEY_WORDS, columns=("title", "fix", "signs", "body"))]
+    return [token for token in _tokens(index, about[:_LONGEST_TEXT]) if not token.isdecimal()]
+
+
+def _tokens(index: IncidentIndex, text: str) -> list[str]:
+    found = index.database.words.tokenize(text.encode("utf-8", "replace"), include_offsets=False)
+    return [one if isinstance(one, str) else one[0] for one in found]
+
+
+class _Finder:
+    def __init__(self, index: IncidentIndex) -> None:
+        self._index = index
+        # Before anything is matched the words have to be known.
+        self._words = index.database.words
+        self._db = index.database.connection
+        self.notes: list[str] = []
+        self._has_words: dict[str, bool] = {}
+
+    def rows(self, query: Query) -> list[tuple[int, float]]:
+        """Return row and score of all that fits, the best first."""
+        match, conditions, values = self._sql(query)
+        # What stands there is of this module; what people typed is bound.
+        where = " AND ".join(["NOT hidden", *conditions])
+        rows: Any
+        if match:
+            rows = self._db.execute(f"{_SCORED} AND {where}", (match, *values))
+        else:
+            rows = self._db.execute(f"{_UNSCORED} {where}", values)
+        scored = [
+            (row, score * (REFERENCE_WEIGHT if reference else 1.0), began or 0.0, identity)
+            for row, score, began, reference, identity in rows
+        ]
+        scored.sort(key=lambda one: (-round(one[1], 3), -one[2], one[3]))
+        return [(row, score) for row, score, _, _ in scored]
+
+    def _sql(self, query: Query) -> tuple[str, list[str], list[Any]]:
+        matches: list[str] = []
+        conditions: list[str] = []
+        values: list[Any] = []
+        for clause in query.clauses:
+            terms = [term for term in clause if self._means_something(term)]
+            if not terms:
+                continue
+            if all(isinstance(term.what, Words) and not term.no for term in terms):
+                matches.append(f"({' OR '.join(_match(term.what) for term in terms if isinstance(term.what, Words))})")
+                continue
+            parts = []
+            for term in terms:
+                part, its = self._condition(term)
+                parts.append(f"NOT ({part})" if term.no else part)
+                values += its
+            conditions.append(f"({' OR '.join(parts)})")
+        return " AND ".join(matches), conditions, values
+
+    def _means_something(self, term: Term) -> bool:
+        if not isinstance(term.what, Words):
+            return True
+        text = term.what.text
+        if text not in self._has_words:
+            self._has_words[text] = bool(_tokens(self._index, text))
+            if text.strip() and not self._has_words[text]:
+                self.notes.append(f'"{text[:40]}" has no letter or digit to look for')
+        return self._has_words[text]
+
+    def _condition(self, term: Term) -> tuple[str, list[Any]]:
+        what = term.what
+        if isinstance(what, Words):
+            return "row IN (SELECT rowid FROM words WHERE words MATCH ?)", [_match(what)]
+        if isinstance(what, Span):
+            sign, wall = (">=", what.after) if what.after is not None else ("<", what.before)
+            return f"coalesce(began {sign} ?, 0)", [wall]
+        return self._named(what)
+
+    @staticmethod
+    def _named(what: Named) -> tuple[str, list[Any]]:
+        fields: tuple[str, ...] = ()
+        exact, parts, values = [], [], []
+        for value in what.values:
+            fields, word = asked(what.field, value.removesuffix("*"))
+            if value.endswith("*"):
+                parts.append("(value >= ? AND value < ?)")
+                values += [word, word + "\U0010ffff"]
+            else:
+                exact.append(word)
+        if exact:
+            parts.append("value IN (SELECT value FROM json_each(?))")
+            values.append(json.dumps(exact))
+        one_of = " OR ".join(parts)
+        return f"row IN ({_WITH_TERM} AND ({one_of}))", [json.dumps(fields), *values]
+
+    def hits(self, query: Query, rows: Sequence[tuple[int, float]]) -> tuple[Hit, ...]:
+        incidents = self._index.rows([row for row, _ in rows])
+        snippets = self._snippets(query, list(incidents))
+        return tuple(
+            Hit(incidents[row], round(score, 4), snippets.get(row, "")) for row, score in rows if row in incidents
+        )
+
+    def _snippets(self, query: Query, rows: list[int]) -> dict[int, str]:
+        words = [term for clause in query.clauses for term in clause if not term.no and isinstance(term.what, Words)]
+        match = " OR ".join(
+            _match(term.what) for term in words if isinstance(term.what, Words) and self._means_something(term)
+        )
+        if not match or not rows:
+            return {}
+        found = self._db.execute(
+            "SELECT rowid, snippet(words, -1, ?, ?, '…', ?) FROM words WHERE words MATCH ? "
+            "AND rowid IN (SELECT value FROM json_each(?))",
+            (HIT, END, SNIPPET_WORDS, match, json.dumps(rows)),
+        )
+        return {row: " ".join(str(text).split()) for row, text in found}
+
+    def suggestion(self, query: Query, count: int, again: Callable[[str], Query]) -> str:
+        """Return the query with its typing mistakes mended, empty where that finds no more than `count`."""
+        changes = list(query.changes)
+        for run in _runs(query):
+            asks = " ".join(words.text for words in run)
+            said = self._words.query_suggest(asks, 0)
+            other = " ".join(said.replace('"', " ").split()) if said else ""
+            if other and other.casefold() != asks.casefold():
+                changes.append((run[0].start, run[-1].end, other))
+        if not changes:
+            return ""
+        text = with_words(query, changes)
+        mended = again(text)
+        return text if len(_Finder(self._index).rows(mended)) > count else ""
+
+
+def _runs(query: Query) -> list[list[Words]]:
+    """Return the plain words that stand beside each other: `fabric manger` is mended as a whole."""
+    runs: list[list[Words]] = [[]]
+    for clause in query.clauses:
+        what = clause[0].what
+        if len(clause) == 1 and not clause[0].no and isinstance(what, Words) and _is_plain(what, query):
+            runs[-1].append(what)
+        else:
+            runs.append([])
+    return [run for run in runs if run]
+
+
+def _is_plain(words: Words, query: Query) -> bool:
+    bare = _BARE.fullmatch(words.text) and words.text not in _RESERVED
+    return bool(bare) and not words.phrase and not query.text[: words.end].endswith("*")
+
+
+def _match(words: Words) -> str:
+    return _quoted(words.text) + (" *" if words.begins else "")
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def searched(index: IncidentIndex, text: str, now: float, limit: int, *, typing: bool = False) -> Search:
+    """Return what fits the text of a query, as `search`; never fails but for a broken index (`BROKEN`)."""
+    query = parse_query(text, now, typing=typing)
+    try:
+        return search(index, query, limit, lambda mended: parse_query(mended, now, typing=typing))
+    except BROKEN:
+        raise
+    except apsw.Error as error:
+        return Search((), 0, 0.0, "", (*query.notes, f"could not be searched for: {clean(str(error))}"))
