@@ -31,9 +31,9 @@ class Across:
         the other scope that are in them; there are `count` groups. `empty` is the verdict of a group without rows."""
         of, rows = members
         order = np.argsort(of, kind="stable")
-        self._rows = rows[order]
+        self._rows = rows[order].astype(np.int32)
         self._filled, self._starts = np.unique(of[order], return_index=True)
-        self._groups = groups
+        self._groups = groups.astype(np.int32, copy=False)
         self._count = count
         self._empty = empty
 

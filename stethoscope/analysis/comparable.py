@@ -28,12 +28,14 @@ def joined(parts: list[Numbers]) -> Numbers:
     first, *others = parts
     together = first
     for numbers in others:
+        # What two numbers of 32 bits make together needs more for a moment.
+        together = together.astype(np.int64)
         low = min(int(numbers.min(initial=0)), -1)
         size = int(numbers.max(initial=0)) - low + 1
         both = np.where((together < 0) | (numbers < 0), -1, together * size + numbers)
         # Numbers stay small however many parts there are.
         _, dense = np.unique(both, return_inverse=True)
-        together = np.where(both < 0, -1, dense)
+        together = np.where(both < 0, -1, dense).astype(np.int32)
     return together
 
 
@@ -43,10 +45,10 @@ def numbered(layout: Layout, nodes: tuple[Node, ...], scope: Scope, of: str) -> 
     if of == "node":
         return owner
     if of == "fleet" or (scope in (Scope.NODE, Scope.JOB) and of == "name"):
-        return np.where(owner >= 0, 0, -1)
+        return np.where(owner >= 0, np.int32(0), np.int32(-1))
     key = _KEYS[of]
     numbers: dict[Hashable, int] = {}
-    groups = np.full(len(owner), -1, dtype=np.int64)
+    groups = np.full(len(owner), -1, dtype=np.int32)
     if scope in DEVICE_SCOPES and of in ("model", "name"):
         # Nodes of one kind share what is said of their devices.
         known: dict[tuple[int, int], Numbers] = {}
@@ -57,7 +59,7 @@ def numbered(layout: Layout, nodes: tuple[Node, ...], scope: Scope, of: str) -> 
             shared = (id(devices), id(node.about))
             if shared not in known:
                 kinds = [key(node, scope, at) for at in range(len(devices))]
-                known[shared] = np.array([numbers.setdefault(kind, len(numbers)) for kind in kinds], np.int64)
+                known[shared] = np.array([numbers.setdefault(kind, len(numbers)) for kind in kinds], np.int32)
             groups[first : first + len(devices)] = known[shared]
         return np.where(owner >= 0, groups, -1)
     for row in np.flatnonzero(owner >= 0):

@@ -41,18 +41,18 @@ class Occupation:
         """Know nothing yet."""
         self._numbers: dict[str, int] = {}
         self._inputs: tuple[Any, list[Any], list[Any]] = (None, [], [])
-        self._node_job = np.zeros(0, dtype=np.int64)
-        self._told_job = np.zeros(0, dtype=np.int64)
+        self._node_job = np.zeros(0, dtype=np.int32)
+        self._told_job = np.zeros(0, dtype=np.int32)
         """What the scheduler says runs on each node: NEVER where it says nothing, -1 for several jobs."""
-        self._held_job = np.zeros(0, dtype=np.int64)
+        self._held_job = np.zeros(0, dtype=np.int32)
         """The same as the processes of the node say it."""
         self._out = np.zeros(0, dtype=bool)
-        self._own_job = np.zeros(0, dtype=np.int64)
+        self._own_job = np.zeros(0, dtype=np.int32)
         """Of each GPU, as its processes say."""
-        self._served = np.zeros(0, dtype=np.int64)
+        self._served = np.zeros(0, dtype=np.int32)
         """The job for which each GPU was seen at work last."""
-        self._job = {scope: np.zeros(0, dtype=np.int64) for scope in (Scope.GPU, Scope.NODE)}
-        self._role = {scope: np.zeros(0, dtype=np.int64) for scope in (Scope.GPU, Scope.NODE)}
+        self._job = {scope: np.zeros(0, dtype=np.int32) for scope in (Scope.GPU, Scope.NODE)}
+        self._role = {scope: np.zeros(0, dtype=np.int8) for scope in (Scope.GPU, Scope.NODE)}
         self._since = {scope: np.zeros(0) for scope in (Scope.GPU, Scope.NODE)}
         self._groups: dict[tuple[Scope, str], tuple[float, Layout, Grouping, Numbers]] = {}
         self._of_rows: dict[tuple[str, Scope], tuple[Any, Numbers, Any]] = {}
@@ -75,10 +75,10 @@ class Occupation:
     def fit(self, changed: Mapping[Scope, Flags]) -> None:
         """Take the rows of a new layout."""
         self._inputs = (None, [], [])
-        self._served = fitted(self._served, changed[Scope.GPU], NEVER).astype(np.int64)
+        self._served = fitted(self._served, changed[Scope.GPU], NEVER).astype(np.int32)
         for scope, job in self._job.items():
-            self._job[scope] = fitted(job, changed[scope], NEVER).astype(np.int64)
-            self._role[scope] = fitted(self._role[scope], changed[scope], IDLE).astype(np.int64)
+            self._job[scope] = fitted(job, changed[scope], NEVER).astype(np.int32)
+            self._role[scope] = fitted(self._role[scope], changed[scope], IDLE).astype(np.int8)
             self._since[scope] = fitted(self._since[scope], changed[scope], -np.inf).astype(np.float64)
         self._groups.clear()
 
@@ -100,12 +100,12 @@ class Occupation:
         busy = works | ((node_job >= 0) & (self._served == node_job))
         was_busy = self._role[Scope.GPU] == BUSY
         busy |= was_busy & ~known & (self._own_job < 0)
-        role = np.where(self._out[owner] & ~works, OUT, np.where(busy, BUSY, IDLE))
+        role = _role(self._out[owner] & ~works, busy)
         job = np.where(self._own_job >= 0, self._own_job, np.where(busy, node_job, -1))
-        self._change(Scope.GPU, np.where(there, job, -1), np.where(there, role, IDLE), moment.mono)
+        self._change(Scope.GPU, np.where(there, job, -1), np.where(there, role, np.int8(IDLE)), moment.mono)
         any_busy = np.zeros(len(self._node_job), dtype=bool)
         any_busy[owner[there & busy]] = True
-        role = np.where(self._out, OUT, np.where(any_busy | (self._node_job >= 0), BUSY, IDLE))
+        role = _role(self._out, any_busy | (self._node_job >= 0))
         self._change(Scope.NODE, self._node_job, role, moment.mono)
 
     def job(self, scope: Scope, owner: Numbers) -> Numbers:
@@ -169,7 +169,7 @@ class Occupation:
             return numbered(moment.layout, moment.snapshot.nodes, scope, part)
         # Rows whose job nobody knows are a group too.
         numbers = self.role(scope, owner) if part == "role" else self.job(scope, owner) + 1
-        return np.where(owner >= 0, np.maximum(numbers, 0), -1)
+        return np.where(owner >= 0, np.maximum(numbers, 0), -1).astype(np.int32, copy=False)
 
     def _of(self, what: str, known: Mapping[Scope, Numbers], scope: Scope, owner: Numbers, none: int) -> Numbers:
         if scope in known:
@@ -206,8 +206,8 @@ class Occupation:
         if not changed and not other_states and not other_jobs:
             return
         if not same_size:
-            self._own_job = np.full(moment.rows(Scope.GPU), -1, dtype=np.int64)
-            self._held_job = np.full(len(nodes), -1, dtype=np.int64)
+            self._own_job = np.full(moment.rows(Scope.GPU), -1, dtype=np.int32)
+            self._held_job = np.full(len(nodes), -1, dtype=np.int32)
         for index in changed:
             self._read_processes(nodes[index])
         self._inputs = (snapshot.jobs, processes, states)
@@ -243,10 +243,14 @@ class Occupation:
                 known.update(self._number(job) for job in node.scheduler.jobs)
         none = {0: NEVER, 1: -1}
         numbers = [next(iter(known)) if len(known) == 1 else none[min(len(known), 1)] for known in found]
-        return np.array(numbers, dtype=np.int64)
+        return np.array(numbers, dtype=np.int32)
 
     def _number(self, key: str) -> int:
         return self._numbers.setdefault(key, len(self._numbers))
+
+
+def _role(out: Flags, busy: Flags) -> Numbers:
+    return np.where(out, np.int8(OUT), np.where(busy, np.int8(BUSY), np.int8(IDLE)))
 
 
 def _held(moment: Moment) -> tuple[Flags, Flags, Flags]:

@@ -73,7 +73,7 @@ class Grouping:
         """Take the number of the group and of the node of each row, negative for none."""
         order = np.argsort(groups, kind="stable")
         order = order[np.searchsorted(groups[order], 0) :]
-        return cls(order, _Parts.of(groups[order]), owners[order])
+        return cls(order.astype(np.int32), _Parts.of(groups[order]), owners[order])
 
 
 def outliers(values: Floats, grouping: Grouping, limits: Limits) -> Outliers:

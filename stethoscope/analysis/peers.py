@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 LEAST_PEERS = 4
 """A group with fewer values than this says nothing about what is normal."""
 
-Groups = npt.NDArray[np.int64]
+Groups = npt.NDArray[Any]
+"""Whole numbers, of 32 or 64 bits."""
 
 
 def group_medians(values: Floats, groups: Groups, least: int = LEAST_PEERS) -> Floats:
