@@ -42,6 +42,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "xid": ("stethoscope.cli.xid", "Say what an Xid means and what to do now."),
     "sxid": ("stethoscope.cli.sxid", "Say what an SXid of an NVSwitch means and what to do now."),
     "explain": ("stethoscope.cli.explain", "Explain a kind of log line, or list all that are known."),
+    "kb": ("stethoscope.cli.kb", "The incidents of before: record, search, compare, count, export."),
     "fleet": ("stethoscope.cli.fleet", "Describe the fleet: write a fleet file, show it."),
     "journal": ("stethoscope.cli.journal", "Show what was run on which node."),
     "doctor": ("stethoscope.cli.doctor", "Look at this terminal, its keys and paths, and say what is in the way."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING
@@ -36,6 +37,7 @@ FROM = "imported_from"
 STAGES = ("began", "detected", "located", "mitigated", "resolved")
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 _DAY_S = 86400.0
+_HIGH = re.compile(rb"[\x80-\xff]+")
 _ID_LIKE = re.compile(r"[a-z0-9]+(?:[._][a-z0-9_]+)+")
 _NODES = re.compile(r"[A-Za-z0-9][\w.\-\[\]]*(?:[,;\s]+[A-Za-z0-9][\w.\-\[\]]*)*")
 _PLACE = re.compile(r"[A-Za-z0-9][\w.\-]*(?:/[\w.:\-]+)+")
@@ -79,11 +81,13 @@ def decoded(raw: bytes) -> str:
     """Return the text of a file that came from anywhere: UTF-8 or UTF-16, else what spreadsheets write."""
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         return raw.decode("utf-16", "replace")
-    for encoding in ("utf-8-sig", "gb18030"):
-        try:
-            return raw.decode(encoding)
-        except UnicodeDecodeError:
-            continue
+    with suppress(UnicodeDecodeError):
+        return raw.decode("utf-8-sig")
+    # Chinese text has its bytes above 127 in pairs, western text has them one by one.
+    runs = [len(run) for run in _HIGH.findall(raw)]
+    if sum(length % 2 == 0 for length in runs) * 2 > len(runs):
+        with suppress(UnicodeDecodeError):
+            return raw.decode("gb18030")
     return raw.decode("cp1252", "replace")
 
 

@@ -56,9 +56,9 @@ def stats_rows(
     yield (Span(f"{'time to':<{_NAME - 10}}{'median':>9}{'mean':>9}{'longest':>9}{'known of':>14}", Tone.TITLE),)
     stages = (
         ("detect", stats.detect, "fault to first sign"),
-        ("locate", stats.locate, "first sign to verdict"),
-        ("mitigate", stats.mitigate, "to work going on"),
-        ("repair", stats.repair, "to being whole"),
+        ("locate", stats.locate, "sign to verdict"),
+        ("mitigate", stats.mitigate, "sign to work on"),
+        ("repair", stats.repair, "sign to whole again"),
     )
     for name, took, from_to in stages:
         yield _took_row(name, took, stats.n, from_to)

@@ -59,7 +59,8 @@ def hit_rows(hits: Iterable[Hit], cells: int, glyphs: Glyphs) -> Iterator[Row]:
     longest = max((len(hit.incident.id) for hit in hits), default=0)
     for hit in hits:
         yield _row(hit.incident, cells, glyphs, max(_ID, longest))
-        if hit.snippet.strip():
+        # What the title says already needs no second row.
+        if hit.snippet.replace(HIT, "").replace(END, "").strip() not in ("", hit.incident.title):
             yield fit((Span("    "), *marked(hit.snippet)), cells, glyphs.ellipsis)
 
 

@@ -1,0 +1,123 @@
+"""What the verbs of `stethoscope kb` share: where the incidents are, which one is meant, how an answer is printed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stethoscope.cli.say import say
+from stethoscope.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from stethoscope.model.incident import Incident
+    from stethoscope.session.incidents import Library
+    from stethoscope.ui.present.spans import Glyphs, Row
+
+HELP = {"help_option_names": ["-h", "--help"]}
+EVERY = 10**9
+"""As many as there are."""
+
+incidents_option = click.option(
+    "--incidents", metavar="DIR", help="Where the incidents are. [incidents: of the settings, else the user's data]"
+)
+ascii_option = click.option("--ascii", "ascii_only", is_flag=True, help="Print ASCII signs alone.")
+
+
+def json_option(verb: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Return the option `--json` of a verb, which names its schema."""
+    text = f"Print one JSON document (stethoscope.kb.{verb}/1)."
+    return click.option("--json", "as_json", is_flag=True, help=text)
+
+
+def library(incidents: str | None, *, writes: bool = False) -> Library:
+    """Return the incidents that are meant; UsageError for a directory that is said and not there, unless it is going to
+    be written to."""
+    from stethoscope.paths import is_directory, is_there
+    from stethoscope.session.incidents import Library, incidents_dir
+
+    said = incidents or _of_settings()
+    directory = incidents_dir(said)
+    missing = said is not None and not is_there(directory) and not writes
+    if missing or (is_there(directory) and not is_directory(directory)):
+        raise UsageError(f"--incidents: {directory} is not a directory")
+    return Library(directory)
+
+
+def _of_settings() -> str | None:
+    # `kb:` of the settings are flags of all its verbs, and this one is the only one that they share.
+    context = click.get_current_context(silent=True)
+    own = context.parent.default_map if context is not None and context.parent is not None else None
+    value = (own or {}).get("incidents")
+    return value if isinstance(value, str) and value else None
+
+
+def found(library: Library, identity: str) -> Incident:
+    """Return the incident that is meant; UsageError for one that is not there, DataError for one whose file is broken,
+    with its fault."""
+    try:
+        return library.get(identity)
+    except DataError as error:
+        for trouble in library.troubles:
+            name = trouble.path.rsplit("/", 1)[-1].removesuffix(".md")
+            if identity and (name.startswith(identity) or name.endswith(identity)):
+                where = f"{library.directory / trouble.path}:{trouble.line}"
+                raise DataError(f"{trouble.message}; `stethoscope kb edit {name}` mends it", where=where) from None
+        raise UsageError(str(error)) from None
+
+
+def changeable(library: Library, identity: str) -> Incident:
+    """Return an incident that is going to be changed; UsageError for one that came with the program."""
+    one = found(library, identity)
+    if not library.path(one.id).is_relative_to(library.directory):
+        raise UsageError(f"{one.id} came with the program and stays as it is")
+    return one
+
+
+def meanings() -> dict[str, str]:
+    """Return the root causes that are known, with what they mean."""
+    from stethoscope.specs.root_cause import load_root_causes
+
+    return {name: cause.meaning for name, cause in load_root_causes().items()}
+
+
+def print_json(verb: str, document: dict[str, Any]) -> None:
+    """Print the answer of a verb as one JSON document."""
+    import msgspec
+
+    text = msgspec.json.encode({"schema": f"stethoscope.kb.{verb}/1", **document}).decode()
+    # The text of an incident is clean; what the shell says of the output is not known here.
+    click.echo(text.encode("utf-8", "replace"))
+
+
+def print_rows(build: Callable[[Glyphs, int], Iterable[Row]], *, ascii_only: bool = False) -> None:
+    """Print rows as wide as the terminal, 80 cells where there is none."""
+    import os
+    import sys
+
+    from stethoscope.cli.paint import print_rows
+
+    narrow = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    print_rows(lambda glyphs, cells, _: build(glyphs, 80 if narrow else cells), ascii_only=ascii_only)
+
+
+def tell_troubles(library: Library) -> None:
+    """Say that some files could not be read, where that is so."""
+    broken = len({trouble.path for trouble in library.troubles})
+    if broken:
+        files = "1 file is" if broken == 1 else f"{broken} files are"
+        say(f"{files} broken or odd: `stethoscope kb list --troubles` says what", err=True)
+
+
+def moment(option: str, text: str | None, now: float) -> float | None:
+    """Return the wall seconds of a time in an option; UsageError for what is none."""
+    from stethoscope.specs.moment import moment_of
+
+    if text is None:
+        return None
+    try:
+        return moment_of(text, now)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from None

@@ -1,0 +1,376 @@
+"""`stethoscope kb`: every verb on a library of its own, as a shell calls it."""
+
+from __future__ import annotations
+
+import json
+import stat
+from typing import TYPE_CHECKING, Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from stethoscope.cli import kb_editor
+from stethoscope.cli.kb import command
+from stethoscope.errors import DataError, StethoscopeError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TRIAGE = {
+    "schema": "stethoscope.triage/1",
+    "scope": "global",
+    "layer": "communication",
+    "verdict": {
+        "root_cause": "ib_link_fault", "signature": None, "confidence": 0.93, "severity": "P1",
+        "culprits": [{"place": "gpu-007/ib/mlx5_3", "rank": None, "host": "gpu-007", "device": "ib/mlx5_3"}],
+        "summary": "one sick link slows the job", "supports": [], "contradicts": [], "next_checks": [],
+    },
+    "alternatives": [], "path": [], "similar": [], "actions": [],
+}  # fmt: skip
+
+
+class Shell:
+    """Calls verbs and keeps what the last one said."""
+
+    def __init__(self) -> None:
+        self.err = ""
+
+    def __call__(self, *arguments: str, stdin: str = "", status: int = 0) -> str:
+        result = CliRunner().invoke(command, list(arguments), input=stdin, standalone_mode=False)
+        self.err = result.stderr
+        if result.exception is not None:
+            raise result.exception
+        assert result.return_value == status
+        return result.stdout
+
+    def json(self, *arguments: str, stdin: str = "", status: int = 0) -> Any:
+        document = json.loads(self(*arguments, "--json", stdin=stdin, status=status))
+        assert document["schema"] == f"stethoscope.kb.{arguments[0]}/1"
+        return document
+
+
+@pytest.fixture
+def kb(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Shell:
+    for name in ("CONFIG", "DATA", "STATE", "CACHE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("VISUAL", raising=False)
+    return Shell()
+
+
+def recorded(kb: Shell, title: str = "GPU fell off the bus", *more: str) -> str:
+    """Record an incident by hand and return its id."""
+    made = kb.json(
+        "add", "--no-edit", "--title", title, "--place", "gpu-014/gpu/3", "--symptom", "xid.79", "--cause",
+        "gpu_fallen_off_bus", "--component", "gpu", "--began", "2026-03-14T02:14:07Z", *more,
+    )  # fmt: skip
+    return str(made["incident"]["id"])
+
+
+def test_what_flags_say_is_recorded_without_secrets(kb: Shell, tmp_path: Path) -> None:
+    made = kb.json(
+        "add", "--title", "Slow", "--nodes", "gpu-003,gpu-001,gpu-002", "--severity", "P0", "--tag", "a", "--tag", "b",
+        "--link", "ticket:OPS-1", "--job", "4242", "--detected", "2026-03-14T02:15:00Z", "--body", "-", "--author",
+        "kim", stdin="## Evidence\n\npassword=hunter2hunter2\n",
+    )  # fmt: skip
+    one = made["incident"]
+    assert (one["nodes"], one["severity"], one["tags"], one["job"]) == ("gpu-[001-003]", "P0", ["a", "b"], "4242")
+    assert (one["times"]["detected"], one["times"]["began"]) == ("2026-03-14T02:15:00Z", None)
+    assert (one["redacted"], one["author"], one["links"]) == (1, "kim", [{"how": "ticket", "to": "OPS-1"}])
+    path = tmp_path / "data" / "stethoscope" / "incidents" / f"{one['id']}.md"
+    assert str(path) == made["file"]
+    assert "hunter2" not in path.read_text()
+    assert stat.S_IMODE(path.stat().st_mode) & 0o007 == 0
+
+
+def test_what_does_not_fit_is_a_usage_error_that_names_the_nearest(kb: Shell) -> None:
+    for arguments, words in (
+        (["--cause", "ib_link_falt"], 'did you mean "ib_link_fault"'),
+        (["--component", "optics"], 'did you mean "optic"'),
+        (["--link", "OPS-1"], "not HOW:TO"),
+        (["--began", "someday"], "--began"),
+        (["--nodes", "gpu-[1-"], "cannot read node set"),
+        (["--draft", "x"], "nothing was begun"),
+        (["--of", "prod"], "--finding"),
+    ):
+        with pytest.raises(UsageError, match=words.replace("[", "\\[")):
+            kb("add", "--title", "x", *arguments)
+    with pytest.raises(UsageError, match="--title"):
+        kb("add", "--no-edit")
+    assert kb("list") == ""
+
+
+def test_an_incident_is_made_of_a_triage_and_looks_like_the_last_one(kb: Shell, tmp_path: Path) -> None:
+    first = kb.json("add", "--triage", "-", "--fixed", "optic swapped", stdin=json.dumps(TRIAGE))["incident"]
+    assert (first["root_cause"], first["places"], first["status"]) == (
+        "ib_link_fault", ["gpu-007/ib/mlx5_3"], "resolved",
+    )  # fmt: skip
+    file = tmp_path / "triage.json"
+    file.write_text(json.dumps(TRIAGE))
+    second = kb.json("add", "--triage", str(file))
+    assert second["similar"][0]["id"] == first["id"]
+    assert second["similar"][0]["fixed_by"] == "optic swapped"
+    assert kb.json("similar", "--triage", str(file))["similar"][0]["reasons"]
+    assert kb.json("similar", first["id"])["similar"][0]["id"] == second["incident"]["id"]
+    with pytest.raises(DataError, match="stdin: no JSON"):
+        kb("add", "--triage", "-", stdin="{")
+    with pytest.raises(DataError, match=r"stethoscope\.decode/1"):
+        kb("add", "--decode", str(file))
+    with pytest.raises(UsageError, match="say one"):
+        kb("similar")
+
+
+def test_show_is_for_people_and_machines(kb: Shell) -> None:
+    first, second = recorded(kb), recorded(kb, "It came back")
+    kb("link", second, "same_as", first[-5:])
+    assert kb("show", first).splitlines()[:2] == [f"{first}  P1  open", "GPU fell off the bus"]
+    assert f"named by  {second} (same_as)" in kb("show", first)
+    document = kb.json("show", first[-5:])
+    assert document["linked_from"] == [{"id": second, "how": "same_as"}]
+    assert document["incident"]["times"]["began"] == "2026-03-14T02:14:07Z"
+    assert kb("show", "--raw", first).startswith("---\nschema: stethoscope.incident/1\n")
+    with pytest.raises(UsageError, match="no incident"):
+        kb("show", "INC-1999-01-01-aaaaa")
+
+
+def test_search_finds_words_of_any_language_and_never_fails(kb: Shell) -> None:
+    first = recorded(kb, "GPU 掉卡，更换 riser 后恢复")
+    assert first in kb("search", "掉卡")
+    assert kb.json("search", "xid:79", "node:gpu-014")["hits"][0]["id"] == first
+    assert kb.json("search", "-riser", "掉卡")["total"] == 0
+    kb("search", "nothinglikethis")
+    assert "nothing is known of this" in kb.err
+    for words in ("((", '"', "a:b:c", "--x", "-", "AND OR NOT", "*", "after:xx"):
+        kb("search", words)
+
+
+def test_lists_are_filtered_and_say_what_is_left_out(kb: Shell) -> None:
+    first, second = recorded(kb), recorded(kb, "Other", "--status", "mitigated")
+    assert len(kb("list").splitlines()) == 2
+    assert kb("list", "--status", "mitigated").startswith(second)
+    assert kb("list", "fell").startswith(first)
+    assert len(kb("list", "--limit", "1").splitlines()) == 1
+    assert "1 of 2" in kb.err
+    assert "REF-" in kb("list", "--references", "--limit", "0")
+    assert kb.json("list")["total"] == 2
+    assert kb.json("list", "--drafts")["drafts"] == []
+
+
+def test_a_broken_file_costs_itself_alone_and_can_be_mended(kb: Shell, tmp_path: Path) -> None:
+    first = recorded(kb)
+    path = tmp_path / "data" / "stethoscope" / "incidents" / f"{first}.md"
+    whole = path.read_text()
+    path.write_text(whole.replace("status: open", "status: opne"))
+    second = recorded(kb, "Other")
+    assert kb("list").startswith(second)
+    assert "kb list --troubles" in kb.err
+    assert f"{first}.md:5: " in kb("list", "--troubles", status=65)
+    assert kb.json("list", "--troubles", status=65)["troubles"][0]["line"] == 5
+    with pytest.raises(DataError, match='did you mean "open"'):
+        kb("show", first)
+    with pytest.raises(DataError, match="none of open"):
+        kb("edit", first, "--file", "-", stdin=path.read_text())
+    kb("edit", first, "--file", "-", stdin=whole)
+    assert kb("list", "--troubles") == ""
+
+
+def test_close_says_what_fixed_it_and_when(kb: Shell) -> None:
+    first = recorded(kb)
+    with pytest.raises(UsageError, match="--fixed"):
+        kb("close", first)
+    kb("close", first, "--mitigated", "--at", "2026-03-14T02:30:00Z")
+    assert kb.json("show", first)["incident"]["status"] == "mitigated"
+    said = kb("close", first, "--fixed", "换了 riser", "--at", "2026-03-14T04:14:07Z")
+    assert said == f"{first}: resolved (work on after 16 m, repaired in 2 h)\n"
+    one = kb.json("close", first, "--fixed", "new riser")["incident"]
+    assert (one["times"]["resolved"], one["resolution"]) == ("2026-03-14T04:14:07Z", "new riser")
+    with pytest.raises(UsageError, match="came with the program"):
+        kb("close", "REF-xid79-riser", "--fixed", "x")
+
+
+def test_links_are_of_known_kinds_and_to_what_is_there(kb: Shell) -> None:
+    first, second = recorded(kb), recorded(kb, "Other")
+    assert kb("link", first, "ticket", "OPS-12") == f"{first}: ticket OPS-12\n"
+    kb("link", first, "ticket", "OPS-12")
+    assert "already" in kb.err
+    with pytest.raises(UsageError, match='did you mean "same_as"'):
+        kb("link", first, "same_a", second)
+    with pytest.raises(UsageError, match="no incident"):
+        kb("link", first, "same_as", "INC-x")
+    with pytest.raises(UsageError, match="with itself"):
+        kb("link", first, "same_as", first)
+    assert kb.json("link", first, "ticket", "OPS-12", "--undo")["incident"]["links"] == []
+    kb("link", first, "ticket", "OPS-12", "--undo", status=65)
+
+
+def test_stats_count_no_reference(kb: Shell) -> None:
+    recorded(kb, "a", "--fixed", "x", "--resolved", "2026-03-14T04:14:07Z")
+    recorded(kb, "b")
+    document = kb.json("stats", "--by", "month")
+    assert (document["incidents"], document["periods"]) == (2, ["2026-03-01"])
+    assert document["time_to"]["repair"]["n"] == 1
+    assert document["repeats"][0]["place"] == "gpu-014/gpu/3"
+    lines = kb("stats", "--ascii").splitlines()
+    assert lines[0] == "2 incidents, 2026-03-14"
+    assert all(line.isascii() and len(line) <= 80 for line in lines)
+    assert kb.json("stats", "cause:host_oom")["incidents"] == 0
+    assert kb.json("stats", "--since", "1d")["incidents"] == 0
+    assert kb.json("reindex")["incidents"] == 2
+    recorded(kb, "c", "--began", "2d")
+    recorded(kb, "d", "--began", "1d")
+    assert kb.json("stats")["lemons"][0]["place"] == "gpu-014/gpu/3"
+    assert "lemons" in kb("stats").splitlines()
+
+
+def test_an_export_is_one_file_of_the_form_that_its_name_says(kb: Shell, tmp_path: Path) -> None:
+    first, second = recorded(kb), recorded(kb, "Other <b>")
+    assert kb("export", first).startswith(f"# {first}: GPU fell off the bus\n")
+    page = tmp_path / "morning.html"
+    kb("export", "place:gpu-014", "-o", str(page))
+    text = page.read_text()
+    assert text.startswith("<!DOCTYPE html>")
+    assert second in text
+    assert "<b>" not in text
+    document = json.loads(kb("export", first, second, "--format", "json"))
+    assert [one["id"] for one in document["incidents"]] == [first, second]
+    with pytest.raises(UsageError, match="nothing fits"):
+        kb("export", "place:none")
+    with pytest.raises(UsageError, match="no incident"):
+        kb("export", "INC-2026-03-14-zzzzz")
+    with pytest.raises(DataError, match="No such file"):
+        kb("export", first, "-o", str(tmp_path / "no" / "x.md"))
+
+
+def test_an_import_takes_everything_once(kb: Shell, tmp_path: Path) -> None:
+    source = tmp_path / "old"
+    source.mkdir()
+    (source / "ops.csv").write_text(
+        "Title,Start Time,Fix\nGPU lost,2026-03-14 02:14,riser\nLink sick,14 Mar 2026,optic\n"
+    )
+    (source / "pm.md").write_text("# Postmortem: Lustre stalls\n\nDate: 2026-03-15\n")
+    (source / "README.md").write_text("# Not one\n")
+    (source / "bad.csv").write_text("a,b\n1,2\n")
+    dry = kb.json("import", str(source), "--dry-run", status=65)
+    assert [one["how"] for one in dry["incidents"]] == ["fault", "new", "new", "new"]
+    assert kb("list") == ""
+    done = kb.json("import", str(source), status=65)
+    assert [one["id"] for one in done["incidents"]] == [one["id"] for one in dry["incidents"]]
+    assert [one["how"] for one in kb.json("import", str(source), status=65)["incidents"]][1:] == ["here"] * 3
+    assert kb.json("list")["total"] == 3
+    # Another directory of incidents comes with its ids.
+    other = tmp_path / "other"
+    kb("import", str(tmp_path / "data" / "stethoscope" / "incidents"), "--incidents", str(other))
+    assert kb.json("list", "--incidents", str(other))["total"] == 3
+    with pytest.raises(UsageError, match="no zone"):
+        kb("import", str(source), "--tz", "Mars")
+    with pytest.raises(UsageError, match='did you mean "title"'):
+        kb("import", str(source), "--column", "titel=x")
+    kb("import", str(tmp_path / "none.csv"), status=65)
+    assert "No such file" in kb.err
+
+
+def test_the_directory_is_that_of_the_flag_or_of_the_settings(kb: Shell, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is not a directory"):
+        kb("list", "--incidents", str(tmp_path / "typo"))
+    (tmp_path / "config" / "stethoscope").mkdir(parents=True)
+    (tmp_path / "config" / "stethoscope" / "config.yaml").write_text(f"incidents: {tmp_path / 'shared'}\n")
+    recorded(kb)
+    assert len(list((tmp_path / "shared").glob("INC-*.md"))) == 1
+
+
+# ---- the editor
+
+
+@pytest.fixture
+def hands(kb: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """Return what lets editors of python take turns at the file, one after another."""
+
+    def take(*turns: str) -> None:
+        script, count = tmp_path / "editor.py", tmp_path / "count"
+        count.unlink(missing_ok=True)
+        script.write_text(
+            "import pathlib, re, sys\n"
+            f"count = pathlib.Path({str(count)!r})\n"
+            "turn = len(count.read_text()) if count.exists() else 0\n"
+            "count.write_text('x' * (turn + 1))\n"
+            "path = pathlib.Path(sys.argv[-1])\n"
+            "text = path.read_text()\n"
+            f"exec({list(turns)!r}[turn])\n"
+            "path.write_text(text)\n"
+        )
+        import sys
+
+        monkeypatch.setenv("EDITOR", f"{sys.executable} {script}")
+
+    monkeypatch.setattr(kb_editor, "is_at_hand", lambda: True)
+    return take
+
+
+def test_an_editor_fills_in_what_only_a_person_knows(kb: Shell, hands: Any, tmp_path: Path) -> None:
+    hands("text = text.replace('resolution: ', 'resolution: 换了光模块').replace('title: \"\"', 'title: Sick optic')")
+    assert kb("add").startswith("INC-")
+    one = kb.json("list")["incidents"][0]
+    assert (one["title"], one["resolution"]) == ("Sick optic", "换了光模块")
+    assert list((tmp_path / "state" / "stethoscope" / "drafts").iterdir()) == []
+    hands("text = ''")
+    with pytest.raises(click.Abort):
+        kb("add")
+    assert kb.json("list")["total"] == 1
+
+
+def test_a_fault_is_shown_at_its_line_and_edited_again(kb: Shell, hands: Any) -> None:
+    first = recorded(kb)
+    hands("text = text.replace('severity: P1', 'severity: P9')", "text = text.replace('P9', 'P0')")
+    kb("edit", first, stdin="y\n")
+    assert "    6  severity: P9\n                 ^ severity" in kb.err
+    assert kb.json("show", first)["incident"]["severity"] == "P0"
+    kb("edit", first, "--file", "-", stdin=kb("show", first, "--raw"))
+
+
+def test_what_was_typed_is_kept_and_goes_on(kb: Shell, hands: Any, tmp_path: Path) -> None:
+    first = recorded(kb)
+    hands("text = text.replace('title: ', 'title: [')")
+    with pytest.raises(click.Abort):
+        kb("edit", first, stdin="n\n")
+    (kept,) = (tmp_path / "state" / "stethoscope" / "drafts").glob("edit-*.md")
+    assert "title: [" in kept.read_text()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    hands("text = text.replace('title: [', 'title: Gone on ')")
+    kb("edit", first, stdin="y\n")
+    assert kb.json("show", first)["incident"]["title"].startswith("Gone on")
+    assert not kept.exists()
+
+
+def test_nobody_writes_over_somebody_else(kb: Shell, hands: Any, tmp_path: Path) -> None:
+    first = recorded(kb)
+    path = tmp_path / "data" / "stethoscope" / "incidents" / f"{first}.md"
+    theirs = f"their = pathlib.Path({str(path)!r}); their.write_text(their.read_text().replace(%r, %r))\n"
+    mine = "text = text.replace('title: GPU', 'title: My GPU')"
+    hands(theirs % ("component: gpu", "component: pcie") + mine)
+    kb("edit", first)
+    assert "both changes" in kb.err
+    one = kb.json("show", first)["incident"]
+    assert (one["title"], one["component"]) == ("My GPU fell off the bus", "pcie")
+    choose = "text = re.sub(r'<<<<<<< yours\\n(.*?)=======\\n(.*?)>>>>>>> theirs\\n', r'\\1', text, flags=re.DOTALL)"
+    hands(theirs % ("title: My", "title: Their") + "text = text.replace('My GPU', 'Our GPU')", "", choose)
+    kb("edit", first, stdin="y\ny\n")
+    assert "a merge is not finished here" in kb.err
+    assert kb.json("show", first)["incident"]["title"] == "Our GPU fell off the bus"
+
+
+def test_an_editor_that_is_not_there_or_fails_changes_nothing(
+    kb: Shell, hands: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = recorded(kb)
+    hands("raise SystemExit(1)")
+    with pytest.raises(click.Abort):
+        kb("edit", first)
+    monkeypatch.setenv("EDITOR", "/no/such/editor")
+    with pytest.raises(UsageError, match="cannot be started"):
+        kb("edit", first)
+    monkeypatch.setattr(kb_editor, "is_at_hand", lambda: False)
+    with pytest.raises(UsageError, match="--file"):
+        kb("edit", first)
+    with pytest.raises(StethoscopeError, match="no incident"):
+        kb("edit", "nothing")
