@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_FIRST = 64
+"""So many cells tell of most arrays that they need all their digits."""
+
 
 def filled(rows: int, value: Any, dtype: npt.DTypeLike) -> Array:
     """Return an array of one value, which nobody may change."""
@@ -53,6 +56,18 @@ def is_equal(one: Array, other: Array) -> bool:
     if is_uniform(one) and is_uniform(other):
         one, other = one[:1], other[:1]
     return bool((one.view(f"u{one.itemsize}") == other.view(f"u{other.itemsize}")).all())
+
+
+def shorter(array: Array) -> Array:
+    """Return an array of 64-bit floats as one of 32-bit floats where these are exactly the same."""
+    if array.dtype != np.float64 or is_uniform(array):
+        return array
+    for few in (array[:_FIRST], array):
+        with np.errstate(over="ignore"):
+            short = few.astype(np.float32)
+        if not (short.astype(np.float64).view(np.uint64) == few.view(np.uint64)).all():
+            return array
+    return settled(short)
 
 
 def is_any(flags: Array) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from stethoscope.analysis.alike import filled, is_equal, settled
+from stethoscope.analysis.alike import filled, is_equal, settled, shorter
 from stethoscope.model.grid import is_uniform
 
 if TYPE_CHECKING:
@@ -191,7 +191,18 @@ class Ring:
             return
         if not is_uniform(kept) or not np.isnan(kept[0]):
             now = self._joined(kept, now)
-        self._data[place] = before if is_equal(before, now) else settled(now)
+        if is_equal(before, now):
+            self._data[place] = before
+            return
+        self._data[place] = settled(now)
+        if before is not self._blank:
+            self._shorten(before)
+
+    def _shorten(self, former: Floats) -> None:
+        """Keep in less memory what nobody else has any more, as a rule: it is no longer of now."""
+        short = shorter(former)
+        if short is not former:
+            self._data = [short if one is former else one for one in self._data]
 
     def _joined(self, kept: Floats, now: Floats) -> Floats:
         if self._keep == "min":
@@ -230,7 +241,9 @@ class Ring:
             kept = self._data[self._numbers[number] % self._slots]
             if not (is_uniform(kept) and np.isnan(kept[0])):
                 age_s = mono - self._times[number]
-                return (kept, age_s) if age_s > 0 and is_equal(kept, now.astype(self._dtype, copy=False)) else None
+                asked = now.astype(self._dtype, copy=False)
+                is_still = age_s > 0 and is_equal(kept.astype(asked.dtype, copy=False), asked)
+                return (kept, age_s) if is_still else None
         return None
 
     def _window(self, window_s: float, mono: float) -> list[tuple[int, float]]:

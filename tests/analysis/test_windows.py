@@ -61,8 +61,14 @@ def test_oldest_value_within_the_window() -> None:
 
 
 def test_memory_is_bounded_by_the_window() -> None:
-    made = ring("first", 60, [(at, at) for at in range(0, 10_000, 2)])
+    made = ring("first", 60, [(at, at + 0.1) for at in range(0, 10_000, 2)])
     assert made.nbytes == (60 / 5 + 2) * 8
+
+
+def test_what_32_bits_hold_exactly_takes_no_more() -> None:
+    made = ring("first", 60, [(at, at) for at in range(0, 10_000, 2)])
+    assert made.nbytes == (60 / 5 + 1) * 4 + 8, "what is of now is what others have too"
+    assert made.oldest(60, 9_998)[0].tolist() == [9_940.0]
 
 
 def test_a_gap_leaves_no_old_sample() -> None:
