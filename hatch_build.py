@@ -28,8 +28,10 @@ class CompileHook(BuildHookInterface[Any]):
         sys.path.insert(0, self.root)
         from stethoscope.specs.codes import load_codes
         from stethoscope.specs.compiled import DIRECTORY
+        from stethoscope.specs.incident_kinds import load_kinds
         from stethoscope.specs.signature import load_signatures
 
+        load_kinds()
         load_signatures()
         codes = load_codes()
         codes.all("xid")

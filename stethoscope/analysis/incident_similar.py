@@ -123,7 +123,9 @@ class Past:
         for number, cause in enumerate(causes):
             gain = _CAUSE * share * (_SECOND_CAUSE if number else 1.0)
             for position in self._causes.get(cause, ()):
-                found[position] = found.get(position, 0.0) + gain
+                # A kind names the signs of many ways to see it: with none of ours it is another one of this cause.
+                if position in common or not signs or not self.incidents[position].is_reference:
+                    found[position] = found.get(position, 0.0) + gain
         for part in parts:
             gain = _PART * share / len(parts)
             for position in self._parts.get(part, ()):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stethoscope.cli.knowledge import knowledge_options
 from stethoscope.cli.playbooks import directories as directories_of
 from stethoscope.cli.playbooks import playbooks_option
 from stethoscope.cli.say import say
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
     from pathlib import Path
 
+    from stethoscope.model.incident import Match
     from stethoscope.model.logs import LogVerdict
     from stethoscope.parse.kinds import Kind
     from stethoscope.session.decode import Decoded, Wanted
@@ -46,6 +48,7 @@ _TIME_HELP = "02:14 (the last one), 2026-03-14T02:14:07Z, or 2h before the newes
 @click.option("--tz", metavar="ZONE", help="Zone of stamps and options that name none: Europe/Berlin. [UTC]")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Print ASCII signs alone.")
 @click.option("--timeout", metavar="TIME", default="40s", show_default=True, help="Longest wait for slow nodes.")
+@knowledge_options
 @playbooks_option
 @source_options
 def command(
@@ -63,6 +66,8 @@ def command(
     tz: str | None,
     ascii_only: bool,
     timeout: str,
+    incidents: str | None,
+    no_kb: bool,
     playbooks: tuple[str, ...],
 ) -> int:
     """Read logs, plain or compressed (gzip, zstd, xz, bzip2), and say what happened first.
@@ -91,6 +96,8 @@ def command(
     wanted = _wanted(since, until, None if on_nodes else node, zone)
 
     def show(decoded: Decoded) -> None:
+        if not no_kb:
+            decoded.similar = _alike(decoded, incidents)
         _show(decoded, as_json=as_json, every=every, each_rank=transport, ascii_only=ascii_only)
 
     directories = directories_of(playbooks)
@@ -126,6 +133,18 @@ def command(
             progress.end()
     show(decoded)
     return exit_code(decoded.verdict)
+
+
+def _alike(decoded: Decoded, incidents: str | None) -> tuple[Match, ...]:
+    """Return what of the past looks like what the logs say; nothing does where nothing is wrong."""
+    from stethoscope.model.verdict import HEALTHY
+
+    if decoded.verdict.root_cause == HEALTHY or not decoded.log.events:
+        return ()
+    from stethoscope.cli.knowledge import alike
+    from stethoscope.session.incident_draft import clues_of, log_said
+
+    return alike(clues_of(log_said(decoded)), incidents)
 
 
 def _kind_of(files: tuple[str, ...]) -> Kind:

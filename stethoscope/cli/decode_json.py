@@ -21,6 +21,7 @@ def decoded_json(decoded: Decoded) -> dict[str, Any]:
         "schema": "stethoscope.decode/1",
         "verdict": verdict_json(decoded.verdict),
         "alternatives": [verdict_json(verdict) for verdict in decoded.alternatives],
+        "similar": [match.as_json() for match in decoded.similar],
         "transport": transport_json(log),
         "events": [event_json(event, log, meanings) for event in log.events],
         "files": [

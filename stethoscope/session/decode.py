@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stethoscope.clock import Clock
+    from stethoscope.model.incident import Match
     from stethoscope.model.logs import Log
     from stethoscope.session.decode_nodes import NodeLog
     from stethoscope.specs.codes import Codes
@@ -47,6 +48,8 @@ class Decoded:
     codes: Codes | None = None
     kernels: int = 0
     """So many kernel logs were fetched from nodes, whether they said anything or not."""
+    similar: Sequence[Match] = ()
+    """What of the past looks like it, where somebody looked."""
 
     def meaning(self, signature: str) -> str:
         """Return what an event of `signature` means, in words; empty for one that nobody knows."""

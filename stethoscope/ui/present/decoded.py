@@ -44,6 +44,7 @@ def answer_rows(
     blocks = [
         list(_verdict(decoded.verdict, glyphs, width)),
         list(_reasons(decoded, glyphs, width)),
+        list(_alike(decoded, width)),
         evidence_rows(decoded, glyphs, width, every=every, is_cut=is_cut),
         transport_rows(decoded.log, glyphs, width, each=each_rank),
         [] if every else also_rows(decoded, glyphs, width),
@@ -87,6 +88,15 @@ def _reasons(decoded: Decoded, glyphs: Glyphs, width: int) -> Iterator[Row]:
     for number, other in enumerate(decoded.alternatives):
         text = f"{other.confidence:.2f} {other.root_cause}: {other.summary}"
         yield from _labelled("or" if not number else "", [text], width, tone=Tone.QUIET, hang=5)
+
+
+def _alike(decoded: Decoded, width: int) -> Iterator[Row]:
+    if decoded.similar:
+        # Answers of which nobody asked the past need not wait for it.
+        from stethoscope.ui.present.incident_alike import alike_rows
+
+        matches = [match.as_json() for match in decoded.similar]
+        yield from alike_rows(matches, min(width, _WIDEST), _LABEL + 1, " like")
 
 
 def culprits_text(culprits: Iterable[Culprit]) -> str:
