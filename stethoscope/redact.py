@@ -26,9 +26,17 @@ _LEAST = 6
 
 def redact(text: str) -> str:
     """Return `text` without keys, passwords, tokens, and the values of environment variables that are named so."""
-    for name, value in os.environ.items():
-        if len(value) >= _LEAST and _SECRET_VARIABLE.search(name) and not value.startswith("/"):
-            text = text.replace(value, REMOVED)
+    for value in secret_values():
+        text = text.replace(value, REMOVED)
     for pattern, replacement in _PATTERNS:
         text = pattern.sub(replacement, text)
     return text
+
+
+def secret_values() -> list[str]:
+    """Return the values of environment variables that are named as secrets are."""
+    return [
+        value
+        for name, value in os.environ.items()
+        if len(value) >= _LEAST and _SECRET_VARIABLE.search(name) and not value.startswith("/")
+    ]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from stethoscope.analysis.triage_ask import Asked, AskStep
-    from stethoscope.model.verdict import Diagnosis, Wanted
+    from stethoscope.model.verdict import Scene, Wanted
     from stethoscope.session.asking import Subject
     from stethoscope.session.guided import Answers
     from stethoscope.session.ondemand import Batch, OnDemandRuns, Preview
@@ -99,15 +99,16 @@ class Interview:
         self._aimed: dict[tuple[str, str], str] = {}
         self._lines = lines
         self._told = answers.resumed()
-        self.found: Diagnosis | None = None
-        """The diagnosis as it was last."""
+        self.scene: Scene | None = None
+        """What was asked about last, and ..."""
         self.asked: Asked | None = None
+        """... what was asked."""
 
     async def run(self) -> bool:
         """Ask until there is a verdict, and return True; False when the person wants to go on another time."""
         while True:
-            self.asked = asked = await questions(self._subject, self._books, self._answers.given, self._aimed)
-            self.found = asked.found
+            self.scene, asked = await questions(self._subject, self._books, self._answers.given, self._aimed)
+            self.asked = asked
             self._show(asked)
             going = await self._answer(asked)
             if going is not None:

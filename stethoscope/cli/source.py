@@ -44,19 +44,25 @@ class SourceOptions:
     partition: str | None = None
     slurm_via: str | None = None
     replay: str | None = None
+    bundle: str | None = None
+    """What triage has frozen; beside nodes or a recording, where it is to be written."""
     demo: bool = False
     """The fleet of `fleet` is simulated, for as long as the verb runs."""
     read_only: bool = False
     unlocked: Mapping[Path, SSHKey] | None = None
     """Keys whose passphrase was asked for; no option."""
+    frozen: Path | None = None
+    """The bundle of which `replay` is the recording; no option."""
 
-    def recording(self) -> Path | None:
-        """Return the recording that --replay names, None without it; UsageError beside any other option of a source,
-        DataError (exit 65) when there is no such file."""
+    def recording(self, *, writes_bundle: bool = False) -> Path | None:
+        """Return the recording that --replay names, or that is in a bundle, None without; UsageError beside any other
+        option of a source, DataError (exit 65) when there is no such file. `writes_bundle`: the verb writes one."""
+        if self.bundle is not None and not writes_bundle:
+            raise UsageError("--bundle beside nodes or a recording: `stethoscope triage` alone writes one")
         if self.replay is None:
             return None
         for name in self.__dataclass_fields__:
-            if name != "replay" and getattr(self, name) not in (None, False):
+            if name not in ("replay", "bundle", "frozen") and getattr(self, name) not in (None, False):
                 raise UsageError(f"--replay and --{name.replace('_', '-')}: a recording has its own nodes, give one")
         from stethoscope.paths import is_there
 
@@ -87,6 +93,7 @@ _OPTIONS = (
     click.option("--partition", metavar="NAME", help="Nodes of a Slurm partition."),
     click.option("--slurm-via", metavar="HOST", help="Run Slurm's commands there, as user@host:port."),
     click.option("--replay", metavar="FILE|DIR", help="A recording, instead of nodes."),
+    click.option("--bundle", metavar="FILE", help="What triage has frozen into a file, instead of nodes."),
     click.option("--demo", is_flag=True, help="The simulated fleet, with its faults, instead of nodes."),
     click.option("--user", metavar="NAME", help="User to log in as."),
     click.option("--port", metavar="N", type=click.IntRange(1, 65535), help="SSH port of the nodes."),
@@ -106,6 +113,9 @@ def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
     def with_source(*args: Any, **options: Any) -> Any:
         given = {name: options.pop(name) for name in SourceOptions.__dataclass_fields__ if name in options}
         source = SourceOptions(**given)
+        named = source.names_nodes or source.demo or source.replay is not None
+        if source.bundle is not None and not named:
+            return _on_bundle(lambda frozen: function(*args, source=frozen, **options), source)
         if source.demo:
             return _on_demo(lambda demo: function(*args, source=demo, **options), source)
         return function(*args, source=source, **options)
@@ -114,6 +124,24 @@ def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
     return decorated
+
+
+def _on_bundle(run: Callable[[SourceOptions], Any], source: SourceOptions) -> Any:
+    """Run a verb on the recording in a bundle, which is unpacked for as long as it runs."""
+    from stethoscope.paths import is_there
+    from stethoscope.store.bundle import Bundle, remove_directory, unpack_directory
+
+    path = Path(str(source.bundle))
+    if not is_there(path):
+        raise DataError("no such file; to write a bundle, name its nodes too", where=str(path))
+    bundle, directory = Bundle(path), unpack_directory()
+    try:
+        recording = directory / "recording.sthr"
+        bundle.extract(recording.name, recording)
+        return run(replace(source, replay=str(recording), bundle=None, frozen=path))
+    finally:
+        bundle.close()
+        remove_directory(directory)
 
 
 def _on_demo(run: Callable[[SourceOptions], Any], source: SourceOptions) -> Any:
@@ -150,6 +178,8 @@ def open_source(
         raise UsageError(f"--interval: {error}") from None
     if options.replay is not None:
         raise UsageError("--replay: this verb needs nodes, not a recording")
+    if options.bundle is not None:
+        raise UsageError("--bundle beside nodes: `stethoscope triage` alone writes one")
     if not options.names_nodes:
         _only_for_ssh(options)
         from stethoscope.collect.local import LocalSource

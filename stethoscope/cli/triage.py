@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -10,16 +9,11 @@ import click
 from stethoscope.cli.playbooks import directories as directories_of
 from stethoscope.cli.playbooks import playbooks_option
 from stethoscope.cli.say import say
-from stethoscope.cli.source import SourceOptions, open_source, source_options, with_keys
+from stethoscope.cli.source import SourceOptions, source_options, with_keys
 from stethoscope.errors import EXIT_HEALTHY, EXIT_PLANNED, EXIT_URGENT, UsageError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from stethoscope.model.verdict import Diagnosis, Scene
-    from stethoscope.session.session import Session
-    from stethoscope.session.triage import Witness
-    from stethoscope.specs.playbook import Playbooks
+    from stethoscope.model.verdict import Diagnosis
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -47,7 +41,8 @@ def command(
 
     Watches the fleet for a while and leads from question to question to the verdict; enter takes the proposed answer.
     With --auto it asks nothing, runs the measurements that would settle it, and answers. With --replay from what a
-    recording holds. Exit status: 0 healthy, 1 something to be planned (P2), 2 something urgent (P0, P1), 69 when no
+    recording holds. --bundle FILE beside nodes or a recording freezes the evidence into a new file, and alone answers
+    from such a file. Exit status: 0 healthy, 1 something to be planned (P2), 2 something urgent (P0, P1), 69 when no
     node was reached.
     """
     if not auto:
@@ -58,29 +53,19 @@ def command(
         need_terminal()
     if job is not None and about is not None:
         raise UsageError("--job and --about: say one of them")
-    focus = f"job/{job}" if job is not None else about or ""
-    recording, directories = source.recording(), directories_of(playbooks)
-    if recording is None and at is not None:
+    if source.recording(writes_bundle=True) is None and at is not None:
         raise UsageError("--at is a time of a recording: say which one with --replay")
-    watch_s = _seconds(watch)
-    if not auto:
-        if recording is not None:
-            found, status = _ask_back(recording, at, directories, focus)
-        else:
-            found, status = _ask(with_keys(source), directories, focus, watch_s, measures=not no_measure)
-        return status if status is not None else EXIT_HEALTHY if found is None else exit_code(found)
-    if recording is not None:
-        found = _look_back(recording, at, directories, focus)
-    else:
-        found = _look(with_keys(source), directories, focus, watch_s, measures=not no_measure)
-    if as_json:
-        import msgspec
+    from stethoscope.cli.triage_look import Looking, triage
 
-        say(msgspec.json.encode(found.as_json()).decode())
-    else:
-        for line in lines_of(found):
-            say(line)
-    return exit_code(found)
+    focus = f"job/{job}" if job is not None else about or ""
+    source = with_keys(source) if source.replay is None else source
+    looking = Looking(source, directories_of(playbooks), focus, at, _seconds(watch), not no_measure)
+    outcome = triage(looking, auto=auto)
+    if outcome.found is not None and outcome.prints:
+        _print(outcome.found, as_json=as_json)
+    if outcome.status is not None:
+        return outcome.status
+    return EXIT_HEALTHY if outcome.found is None else exit_code(outcome.found)
 
 
 def _seconds(watch: str) -> float:
@@ -92,79 +77,14 @@ def _seconds(watch: str) -> float:
         raise UsageError(f"--watch: {error}") from None
 
 
-def _look_back(recording: Path, at: str | None, directories: list[Path], focus: str) -> Diagnosis:
-    from stethoscope.analysis.triage import diagnose
-    from stethoscope.specs.playbook import load_playbooks
+def _print(found: Diagnosis, *, as_json: bool) -> None:
+    if as_json:
+        import msgspec
 
-    books = load_playbooks(*directories)
-    return diagnose(_moment(recording, at, directories, focus), books)
-
-
-def _ask_back(
-    recording: Path, at: str | None, directories: list[Path], focus: str
-) -> tuple[Diagnosis | None, int | None]:
-    from stethoscope.cli.triage_ask import ask_about_recording
-    from stethoscope.specs.playbook import load_playbooks
-
-    books = load_playbooks(*directories)
-    return ask_about_recording(_moment(recording, at, directories, focus), books, str(recording.resolve()))
-
-
-def _moment(recording: Path, at: str | None, directories: list[Path], focus: str) -> Scene:
-    from stethoscope.session.open import session_maker
-    from stethoscope.session.replay import parse_at
-    from stethoscope.session.triage import scene_of_recording
-    from stethoscope.store.tape import open_tape
-
-    tape = open_tape(recording)
-    moment = tape.end if at is None else parse_at(at, tape)
-    return scene_of_recording(tape, session_maker(*directories, remember=False), moment, focus=focus)
-
-
-def _watched(source: SourceOptions, directories: list[Path], *, measures: bool) -> tuple[Session, Witness, Playbooks]:
-    from stethoscope.clock import SystemClock
-    from stethoscope.session.open import open_session
-    from stethoscope.session.triage import Witness
-    from stethoscope.specs.playbook import load_playbooks
-
-    clock, books = SystemClock(), load_playbooks(*directories)
-    nodes = open_source(source, clock)
-    witness = Witness(clock.wall())
-    session = open_session(nodes, clock, *directories, taps=(witness,), kept=not source.demo)
-    if not measures:
-        session.ondemand.forbid("--no-measure: nothing is run on nodes but the stream probe")
-    return session, witness, books
-
-
-def _ask(
-    source: SourceOptions, directories: list[Path], focus: str, watch_s: float, *, measures: bool
-) -> tuple[Diagnosis | None, int | None]:
-    from stethoscope.cli.triage_ask import ask_about_fleet
-
-    session, witness, books = _watched(source, directories, measures=measures)
-    return ask_about_fleet(session, witness, books, focus, watch_s, keeps=not source.demo)
-
-
-def _look(source: SourceOptions, directories: list[Path], focus: str, watch_s: float, *, measures: bool) -> Diagnosis:
-    import asyncio
-
-    from stethoscope.errors import UnreachableError
-    from stethoscope.session.triage import triage_live
-
-    session, witness, books = _watched(source, directories, measures=measures)
-    narrate = sys.stderr.isatty()
-    found = asyncio.run(
-        triage_live(session, witness, books, focus=focus, watch_s=watch_s, on_progress=_narrate if narrate else None)
-    )
-    if narrate:
-        click.echo("\r\x1b[K", err=True, nl=False)
-    if not any(node.frames for node in session.snapshot().nodes):
-        raise UnreachableError("no node was reached")
-    return found
-
-
-def _narrate(text: str) -> None:
-    click.echo(f"\r\x1b[K{text}", err=True, nl=False)
+        say(msgspec.json.encode(found.as_json()).decode())
+        return
+    for line in lines_of(found):
+        say(line)
 
 
 def exit_code(found: Diagnosis) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any
 
-    from stethoscope.model.verdict import Diagnosis, Scene
+    from stethoscope.analysis.triage_ask import Asked
+    from stethoscope.model.verdict import Scene
     from stethoscope.session.asking import Subject
     from stethoscope.session.session import Session
     from stethoscope.session.triage import Witness
@@ -70,9 +71,19 @@ class Talk:
             say(" left before the first answer: the same command begins anew", err=True)
 
 
-def ask_about_recording(scene: Scene, books: Playbooks, name: str) -> tuple[Diagnosis | None, int | None]:
-    """Ask about one moment of the recording of that name; return the diagnosis, and the exit status of who was
-    interrupted."""
+class Ended(NamedTuple):
+    """How an interview ended."""
+
+    scene: Scene | None
+    asked: Asked | None
+    is_over: bool
+    """There is a verdict."""
+    status: int | None = None
+    """Exit status of who was interrupted."""
+
+
+def ask_about_recording(scene: Scene, books: Playbooks, name: str) -> Ended:
+    """Ask about one moment of the recording of that name."""
     memory = ViewState(f"recording {name}")
     talk = Talk(RecordedMoment(scene), books, memory, f"{scene.focus} at {iso(scene.now_s)}".strip())
     return _run(talk, talk.interview.run)
@@ -80,8 +91,8 @@ def ask_about_recording(scene: Scene, books: Playbooks, name: str) -> tuple[Diag
 
 def ask_about_fleet(
     session: Session, witness: Witness, books: Playbooks, focus: str, watch_s: float, *, keeps: bool
-) -> tuple[Diagnosis | None, int | None]:
-    """Watch a fleet and ask about it; return as above. UnreachableError when no node was reached."""
+) -> Ended:
+    """Watch a fleet and ask about it. UnreachableError when no node was reached."""
     subject = WatchedFleet(session, witness, focus)
     memory = ViewState(session.snapshot().fleet) if keeps else None
     talk = Talk(subject, books, memory, focus)
@@ -98,19 +109,18 @@ def ask_about_fleet(
     return _run(talk, run)
 
 
-def _run(talk: Talk, run: Callable[[], Coroutine[Any, Any, bool]]) -> tuple[Diagnosis | None, int | None]:
-    is_over = False
+def _run(talk: Talk, run: Callable[[], Coroutine[Any, Any, bool]]) -> Ended:
+    is_over, status, interview = False, None, talk.interview
     try:
         is_over = asyncio.run(run())
     except KeyboardInterrupt:
         say("", err=True)
-        talk.say_how_to_go_on()
-        return talk.interview.found, INTERRUPTED
+        status = INTERRUPTED
     if is_over:
-        talk.interview.print_verdict()
+        interview.print_verdict()
     else:
         talk.say_how_to_go_on()
-    return talk.interview.found, None
+    return Ended(interview.scene, interview.asked, is_over, status)
 
 
 def _progress(watch_s: float) -> Callable[[str], None]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from stethoscope.model.finding import Fact, Severity
+from stethoscope.model.finding import Fact, Severity
 
 Role = Literal["cause", "symptom", "either", "context", "benign"]
 """What a signature may be in a verdict: `either` depends on its fields and on what came before it; `context` is

@@ -6,15 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stethoscope.model.finding import Fact, Severity
-from stethoscope.model.logs import Culprit
+from stethoscope.model.logs import Culprit, Log, LogVerdict
+from stethoscope.model.report import Item
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stethoscope.model.fleet import FleetSnapshot
-    from stethoscope.model.logs import Log, LogVerdict
     from stethoscope.model.night import Entry
-    from stethoscope.model.report import Item
     from stethoscope.model.scheduler import Job
 
 SCHEMA = "stethoscope.triage/1"

@@ -49,9 +49,11 @@ class Subject(Protocol):
 
 async def questions(
     subject: Subject, books: Playbooks, answers: Mapping[tuple[str, str], Answer], aimed: Aimed
-) -> Asked:
-    """Return what is asked about a subject now, worked out in a thread: nodes go on being heard meanwhile."""
-    return await asyncio.to_thread(ask, subject.scene(aimed), books, answers)
+) -> tuple[Scene, Asked]:
+    """Return a subject as it is now and what is asked about it, worked out in a thread: nodes go on being heard
+    meanwhile."""
+    scene = subject.scene(aimed)
+    return scene, await asyncio.to_thread(ask, scene, books, answers)
 
 
 class RecordedMoment:

@@ -78,7 +78,7 @@ class DemoFleet:
         from stethoscope.session.open import open_fleet_file
         from stethoscope.session.resolve import journaled
 
-        return open_fleet_file(self.fleet_file, journaled(), taps)
+        return open_fleet_file(self.fleet_file, journaled(), taps, self._directory / "recordings")
 
     async def control(self) -> Path:
         """Return the control socket of the fleet, which serves by now."""

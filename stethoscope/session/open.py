@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from stethoscope.collect.source import Source
     from stethoscope.session.taps import Tap
 
+_OF_DEMO = (1800.0, 200 * 1024**2)
+"""Seconds and bytes of a simulated fleet that are recorded."""
+
 
 def open_session(
     source: Source,
@@ -55,14 +58,24 @@ def open_session(
     return Session(source, catalogue, clock, kept_rules, taps, remember=not single_look, marks=marks, night=night)
 
 
-def open_fleet_file(path: Path, commands: Commands | None = None, taps: Sequence[Tap] = ()) -> Session:
+def open_fleet_file(
+    path: Path, commands: Commands | None = None, taps: Sequence[Tap] = (), recordings: Path | None = None
+) -> Session:
     """Return a session on the fleet of a fleet file, over SSH; everything is run through `commands`, and `taps` get all
-    that comes. What is found is forgotten with it: such a fleet is simulated and begins anew each time."""
+    that comes. What is found is forgotten with it: such a fleet is simulated and begins anew each time. Its last half
+    hour is recorded into the directory `recordings`."""
     from stethoscope.session.resolve import Asked, ssh_source
 
     clock = SystemClock()
     asked = Asked(fleet=str(path)) if commands is None else Asked(fleet=str(path), commands=commands)
-    return open_session(ssh_source(asked, clock), clock, taps=taps, kept=False)
+    source = ssh_source(asked, clock)
+    if recordings is not None:
+        from stethoscope.session.recorder import Recorder
+        from stethoscope.store.outlets import RingOutlet
+        from stethoscope.store.ring import RingLimits
+
+        taps = (*taps, Recorder(source, clock, RingOutlet(recordings, RingLimits(*_OF_DEMO))))
+    return open_session(source, clock, taps=taps, kept=False)
 
 
 def session_maker(*directories: Path, remember: bool = True) -> Callable[[Source, Clock], Session]:

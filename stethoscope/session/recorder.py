@@ -117,7 +117,7 @@ class Recorder:
         self._waiting: list[tuple[int, int, float, float, bytes]] = []
         self._waiting_bytes = 0
         self._dropped = self._dropped_before = 0
-        self._stopping = self._reopen = False
+        self._stopping = self._reopen = self._settling = False
         self._thread: threading.Thread | None = None
         self._writer: Writer | None = None
         self._opened_mono = 0.0
@@ -204,6 +204,13 @@ class Recorder:
             self._reopen = True
             self._condition.notify()
 
+    def settle(self) -> None:
+        """Wait until all that came so far is in the file, not longer than some seconds; not on an event loop."""
+        with self._condition:
+            self._settling = self._thread is not None
+            self._condition.notify_all()
+            self._condition.wait_for(lambda: not self._settling, _STOP_S)
+
     def stop(self) -> None:
         """Write what is waiting, with the index, and end; not longer than a few seconds."""
         with self._condition:
@@ -219,10 +226,14 @@ class Recorder:
             stopping = False
             while not stopping:
                 with self._condition:
-                    if not self._stopping and self._waiting_bytes < _WAKE and not self._reopen:
+                    if not (self._stopping or self._reopen or self._settling or self._waiting_bytes >= _WAKE):
                         self._condition.wait(self._flush_s)
-                    stopping = self._stopping
+                    stopping, settling = self._stopping, self._settling
                 self._drain()
+                if settling or stopping:
+                    with self._condition:
+                        self._settling = False
+                        self._condition.notify_all()
             if self._writer is not None:
                 self._writer.close()
         except Exception as error:  # noqa: BLE001  whatever fails here must reach the user and nothing else

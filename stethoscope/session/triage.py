@@ -108,8 +108,9 @@ async def triage_live(
     focus: str = "",
     watch_s: float = WATCH_S,
     on_progress: Callable[[str], None] | None = None,
-) -> Diagnosis:
-    """Watch the fleet of `session`, not yet running and with `witness` among its taps, and return the diagnosis.
+) -> tuple[Scene, Diagnosis]:
+    """Watch the fleet of `session`, not yet running and with `witness` among its taps, and return the diagnosis with
+    what it was asked from.
 
     What would settle it is measured where that is allowed; a node that does not answer costs nothing but itself. What
     ends the source ends this.
@@ -117,7 +118,8 @@ async def triage_live(
     running = asyncio.create_task(session.run())
     try:
         await watch(session, witness, running, watch_s, on_progress)
-        found = diagnose(witness.scene(session, focus), books)
+        scene = witness.scene(session, focus)
+        found = diagnose(scene, books)
         asked: set[tuple[str, str]] = set()
         for _ in range(0 if session.ondemand.why_not else ROUNDS):
             wanted = [one for one in found.wanted if (one.place, one.probe) not in asked][:AT_ONCE]
@@ -128,8 +130,9 @@ async def triage_live(
             asked.update((one.place, one.probe) for one in wanted)
             await measure(session, witness, wanted)
             witness.look(session)
-            found = diagnose(witness.scene(session, focus), books)
-        return found
+            scene = witness.scene(session, focus)
+            found = diagnose(scene, books)
+        return scene, found
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
@@ -177,14 +180,9 @@ async def measure(session: Session, witness: Witness, wanted: Sequence[Wanted]) 
             witness.take(result, place if len(batch.results) == 1 else "")
 
 
-def triage_recording(tape: Tape, make: MakeSession, books: Playbooks, at: float, *, focus: str = "") -> Diagnosis:
-    """Return the diagnosis at second `at` of a recording, with what it holds of the twenty minutes before; the same
-    recording gives the same answer."""
-    return diagnose(scene_of_recording(tape, make, at, focus=focus), books)
-
-
 def scene_of_recording(tape: Tape, make: MakeSession, at: float, *, focus: str = "") -> Scene:
-    """Return all that can be known at second `at` of a recording."""
+    """Return all that can be known at second `at` of a recording, with what it holds of the twenty minutes before; the
+    same recording gives the same scene."""
     player = Player(tape, make)
     begin = tape.lead_in(at, LEAD_S, _MOST_RECORDS, LEAD_S)
     player.begin(begin)

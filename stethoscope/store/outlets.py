@@ -20,6 +20,8 @@ class Outlet(Protocol):
 
     name: str
     """For words about it."""
+    path: Path
+    """The file, or the directory of the files."""
 
     def next(self, wall: float) -> Output:
         """Open a new file; OSError when that cannot be."""
@@ -58,6 +60,7 @@ class RingOutlet:
 
     def __init__(self, directory: Path, limits: RingLimits | None = None) -> None:
         """Record the last hours into `directory`."""
+        self.path = directory
         self.name = clean(str(directory))
         self._limits = limits or RingLimits()
         self._ring = Ring(directory, secrets.token_hex(4), self._limits)

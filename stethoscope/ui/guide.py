@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from stethoscope.analysis.triage_ask import Asked, AskStep
     from stethoscope.model.fleet import FleetSnapshot
-    from stethoscope.model.verdict import Wanted
+    from stethoscope.model.verdict import Scene, Wanted
     from stethoscope.session.attending import Attending
     from stethoscope.session.ondemand import OnDemandRuns
     from stethoscope.ui.app import StethoscopeApp
@@ -38,6 +38,8 @@ class Guide:
         self._attending = attending
         self.focus = focus
         self.asked: Asked | None = None
+        self.scene: Scene | None = None
+        """What it was asked from."""
         self.trouble = ""
         """Why nothing can be asked."""
         self._said = Answers(said, console.clock.wall())
@@ -75,7 +77,7 @@ class Guide:
 
         async def work() -> None:
             try:
-                _, asked = await asyncio.to_thread(self._attending.answer, moment, answers)
+                scene, asked = await asyncio.to_thread(self._attending.answer, moment, answers)
             except StethoscopeError as error:
                 self.trouble = str(error)
             except Exception as error:  # noqa: BLE001  a defect of the diagnosis must not end the console
@@ -85,7 +87,7 @@ class Guide:
                 self._every_s = max(ASK_S, _REST * (self._owner.clock.monotonic() - started))
                 if not self._is_due:
                     # Else somebody has said something since, and is asked again in a moment.
-                    self.asked = asked
+                    self.scene, self.asked = scene, asked
             self._listener()
 
         self._task = asyncio.create_task(work())

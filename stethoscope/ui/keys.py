@@ -218,6 +218,9 @@ KEYS: tuple[Key, ...] = (
         "Show the conditions of the flow and which of them holds.", ("triage",), footer=True),
     Key("triage.verdict", ("v",), "verdict", "triage: the verdict now", "verdict",
         "Show the verdict as it is now, whatever is still unanswered.", ("triage",), footer=True),
+    Key("verdict.freeze", ("v",), "freeze_verdict", "verdict: freeze the evidence", "freeze",
+        "Write what the verdict rests on into one file without secrets, from which `triage --bundle FILE` answers the "
+        "same.", ("verdict",), footer=True),
     Key("verdict.copy", ("c", "y"), "copy_verdict", "verdict: copy", "copy",
         "Copy the verdict as text, through the terminal.", ("verdict",), footer=True),
     Key("verdict.save", ("w",), "save_verdict", "verdict: save as Markdown", "save",

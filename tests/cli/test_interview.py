@@ -101,4 +101,4 @@ def test_skipping_and_the_verdict_at_once(capfd: pytest.CaptureFixture[str]) -> 
     assert is_verdict
     assert [each.how for each in answers.given.values()] == ["skipped"]
     assert "scope: skipped" in capfd.readouterr().err
-    assert talk.found is not None
+    assert talk.scene is not None

@@ -27,6 +27,15 @@ class VerdictScreen(GuidedScreen):
         asked, now = self.guide.asked, self._owner.clock.wall()
         return verdict_title(asked, now, cells) if asked is not None else (Span(" Verdict", Tone.TITLE),)
 
+    def action_freeze_verdict(self) -> None:
+        """Write what the verdict rests on into a bundle."""
+        from stethoscope.ui.freezing import freeze_verdict
+
+        asked, snapshot = self.guide.asked, self._snapshot
+        if asked is not None and snapshot is not None:
+            around = self.guide.around(snapshot, self._owner.clock.wall())
+            freeze_verdict(self._owner, self.guide, verdict_markdown(asked, snapshot.fleet, around, self._owner.glyphs))
+
     def rows(self, cells: int) -> Sequence[Row]:
         """Return the card."""
         asked = self.guide.asked
