@@ -2,7 +2,7 @@
 
 They are made from what each kind says of itself (where it may be, its parameters, root cause), so that a new kind is
 tried as well. Forms: `plain`; `herrings`, with harmless things that look bad; `two`, with planned work elsewhere at the
-same time; `weak`, with little of it that comes slowly.
+same time; `weak`, with little of it that comes slowly; `after`, behind something that slows the job a little.
 """
 
 from __future__ import annotations
@@ -21,12 +21,23 @@ if TYPE_CHECKING:
     from stethoscope.sim.kinds.kind import Kind
     from stethoscope.specs.scenario import Param, Value
 
-FORMS = ("plain", "herrings", "two", "weak")
+FORMS = ("plain", "herrings", "two", "weak", "after")
 HERRINGS = ("historic_counters", "idle_node", "maintenance_drain", "checkpoint_periodic", "ambient_shift")
 PLANNED = (
     "gpu_sbe_growth", "gpu_row_remap_pending", "monitor_heartbeat_lost", "driver_version_drift", "nvlink_crc_errors",
 )  # fmt: skip
 """What may be at the same time: findings for tomorrow, behind which the cause of today must not hide."""
+SLOWS = (
+    ("gpu_silent_slow", {"compute_factor": 1.06}),
+    ("ib_optic_degraded", {"symbol_errors_per_s": 4.0, "bandwidth_factor": 0.85, "rx_power_dbm": -6.5}),
+    ("cpu_governor_powersave", {}),
+)  # fmt: skip
+"""What may have slowed the job a little before what stops it came."""
+ENDS = frozenset((
+    "host_oom_kill", "rank_process_died", "app_illegal_access", "rank_cuda_oom", "collective_mismatch",
+    "firewall_blocked", "checkpoint_stall", "disk_full", "fs_readonly",
+))  # fmt: skip
+"""Kinds that stop a job, beside those of P0."""
 LONG_S = 1080.0
 """So long is played: a job that hangs dies of its watchdog 600 s after the fault."""
 GPUS = ("H100-SXM5-80GB", "H100-SXM5-80GB", "A100-SXM4-80GB", "H200-SXM", "B200")
@@ -57,13 +68,18 @@ def made(kind: str, form: str, seed: int, nodes: int = 12) -> dict[str, Any]:
         event["params"] = params
     events, background, innocent = [event], [], []
     is_healthy = cause.root_cause == "healthy"
-    if form == "herrings":
+    if form == "herrings" or (form == "two" and cause.severity == "P2"):
+        # Of two that are planned work neither is the one of today.
         background, innocent = _herrings(random, place, kind)
-    if form == "two" and not is_healthy:
+    if form == "two" and not is_healthy and cause.severity != "P2":
         other = KINDS[random.choice([name for name in PLANNED if name in KINDS and name != kind])]
         events.append(
             {"at": f"{random.randrange(120, int(at_s), 5)}s", "fault": other.name, "where": place.of(other, apart=True)}
         )
+    if form == "after" and not is_healthy and (cause.severity == "P0" or kind in ENDS):
+        slows, some = random.choice([one for one in SLOWS if one[0] != kind])
+        events.insert(0, {"at": "185s", "fault": slows, "where": place.of(KINDS[slows], apart=True), "params": some})
+        event["at"] = f"{at_s + 150.0:g}s"
     return {
         "schema": "stethoscope.scenario/1",
         "id": f"{kind.replace('_', '-')}-{form}-{seed}",
@@ -75,7 +91,7 @@ def made(kind: str, form: str, seed: int, nodes: int = 12) -> dict[str, Any]:
         "jobs": [place.job(random)],
         "events": events,
         "background": background,
-        "expect": _expect(cause, where, params, events[1:], innocent),
+        "expect": _expect(cause, where, params, [one for one in events if one is not event], innocent),
     }
 
 

@@ -9,7 +9,7 @@ from stethoscope.analysis.triage_claims import claims_of
 from stethoscope.analysis.triage_compare import compared
 from stethoscope.analysis.triage_flow import walked
 from stethoscope.analysis.triage_places import Places
-from stethoscope.analysis.triage_weigh import explain, fit, hypotheses_of, inherit, is_unfelt, merged
+from stethoscope.analysis.triage_weigh import explain, fit, hypotheses_of, inherit, is_unfelt, merged, outdate
 from stethoscope.analysis.triage_words import actions_of, healthy, unknown, verdict_of, wanted_of
 from stethoscope.model.finding import Severity
 from stethoscope.model.ids import node_of
@@ -44,6 +44,7 @@ def diagnose(scene: Scene, books: Playbooks) -> Diagnosis:
     fit(hypotheses, cases, places)
     explain(hypotheses, places)
     inherit(hypotheses)
+    outdate(hypotheses)
     troubled = [case for case in cases if case.trouble != NONE]
     free = [one for one in hypotheses if one.explained_by is None]
     order = sorted(free, key=lambda one: _rank(one, books, is_troubled=bool(troubled)))

@@ -28,6 +28,8 @@ _FITS = 0.6
 _SOME = 0.42
 """... and weighs at least so much."""
 _NOT_SO = 0.3
+_CLEAR, _OLD = 0.7, 0.8
+"""What weighs so much and is new leaves so much of the fit of what is old."""
 
 
 @dataclass(slots=True)
@@ -216,6 +218,26 @@ def _shows(one: Hypothesis, case: Case, places: Places) -> bool:
             ):
                 return True
     return False
+
+
+def outdate(hypotheses: list[Hypothesis]) -> None:
+    """Let what came when a job stopped fit better than what had been there long before and did not stop it."""
+    ends = [
+        one
+        for one in hypotheses
+        if one.explained_by is None and one.case is not None and one.case.trouble in (STOPPED, ENDED)
+    ]
+    for one in ends:
+        new = [each for each in ends if each.case is one.case and each.weight >= _CLEAR and each.fit >= one.fit]
+        if _is_old(one) and not all(_is_old(each) for each in new):
+            one.fit *= _OLD
+
+
+def _is_old(one: Hypothesis) -> bool:
+    """Tell whether all that is told of it is from long before its job stopped."""
+    times = [claim.since for claim in one.claims if claim.since is not None]
+    began = one.case.since if one.case is not None else None
+    return bool(times) and began is not None and max(times) < began - _AFTER_S
 
 
 def is_unfelt(one: Hypothesis) -> bool:

@@ -50,6 +50,7 @@ def verdict_of(
     for rival in rivals:
         if rival.score >= 0.5 * first.score:
             confidence *= _RIVAL
+    confidence = calibrated(confidence, books.confidence)
     supports = list(dict.fromkeys(fact for one in chosen for claim in _strong_first(one) for fact in claim.facts))
     if first.case is not None and "trouble" in first.case.evidence and first.fit >= 0.5:
         supports.insert(min(1, len(supports)), first.case.evidence["trouble"])
@@ -75,6 +76,20 @@ def verdict_of(
         tuple(affected),
         first.since,
     )
+
+
+def calibrated(evidence: float, table: Sequence[tuple[float, float]]) -> float:
+    """Return how often verdicts that rest on so much evidence were right, between the rows of a table that rises."""
+    if not table:
+        return evidence
+    before = table[0]
+    for row in table:
+        if evidence <= row[0]:
+            span = row[0] - before[0]
+            share = (evidence - before[0]) / span if span > 0 else 1.0
+            return before[1] + share * (row[1] - before[1])
+        before = row
+    return before[1]
 
 
 def _whole_job(chosen: Sequence[Hypothesis]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -22,6 +23,7 @@ from stethoscope.specs.playbook_forms import (
     FlowSpec,
     HeardSpec,
     PictureSpec,
+    RightSpec,
     SignSpec,
     StepSpec,
     WhenSpec,
@@ -49,6 +51,7 @@ class TriageFile(Spec, frozen=True):
     pictures: list[PictureSpec] = msgspec.field(default_factory=list)
     signs: list[SignSpec] = msgspec.field(default_factory=list)
     heard: list[HeardSpec] = msgspec.field(default_factory=list)
+    confidence: list[RightSpec] = msgspec.field(default_factory=list)
     flow: FlowSpec | None = None
 
 
@@ -65,6 +68,8 @@ class Playbooks:
     signs: tuple[SignSpec, ...] = ()
     heard: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Signature of a verdict over logs and what it says (empty: whatever) -> the root cause that it means here."""
+    confidence: tuple[tuple[float, float], ...] = ()
+    """Weight of the evidence for a verdict -> how often such were right, rising; empty: what it weighs is said."""
     flows: Mapping[str, FlowSpec] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     """File of each flow, by its id."""
@@ -123,6 +128,7 @@ def _with(books: Playbooks, path: Path) -> Playbooks:
         for number, one in enumerate(file.heard)
         if one.was and one.was not in books.classes
     ]
+    errors += _confidence_wrong(file, loaded)
     if file.flow is not None:
         errors += _flow_wrong(file.flow, loaded, books.classes)
     if errors:
@@ -139,6 +145,7 @@ def _with(books: Playbooks, path: Path) -> Playbooks:
         pictures=(*books.pictures, *(picture for picture in file.pictures if picture.id not in known)),
         signs=(*books.signs, *(sign for sign in file.signs if sign.id not in known_signs)),
         heard={**{(one.signature, one.was): one.root_cause for one in file.heard}, **books.heard},
+        confidence=books.confidence or tuple((one.evidence, one.right) for one in file.confidence),
         flows=flows,
         files=files,
     )
@@ -214,6 +221,12 @@ def _pictures_wrong(file: TriageFile, loaded: Loaded, classes: Collection[str]) 
         for key, groups in (("holds", picture.holds), ("fails", picture.fails)):
             for position, facts in enumerate(groups):
                 yield from _facts_wrong(facts, loaded, (*here, key, position))
+
+
+def _confidence_wrong(file: TriageFile, loaded: Loaded) -> Iterator[DataError]:
+    for number, (one, after) in enumerate(pairwise(file.confidence), 1):
+        if after.evidence <= one.evidence or after.right < one.right:
+            yield loaded.error("more evidence than before, and right as often at least", "confidence", number)
 
 
 def _when_wrong(when: WhenSpec, loaded: Loaded, path: tuple[str | int, ...]) -> Iterator[DataError]:

@@ -196,6 +196,13 @@ class HeardSpec(Spec, frozen=True):
     """Only where the verdict says this root cause; empty for whatever it says."""
 
 
+class RightSpec(Spec, frozen=True):
+    """How often verdicts that rest on so much evidence were right, measured on drills."""
+
+    evidence: Weight
+    right: Weight
+
+
 class AnswerSpec(Spec, frozen=True):
     """One answer of a step, and where it leads."""
 

@@ -11,7 +11,8 @@ from stethoscope.analysis.triage_case import ENDED, NONE, SLOWER, STOPPED, Case,
 from stethoscope.analysis.triage_claims import Claim, claims_of, gathered, of_culprit
 from stethoscope.analysis.triage_compare import compared
 from stethoscope.analysis.triage_places import Places
-from stethoscope.analysis.triage_weigh import explain, fit, hypotheses_of
+from stethoscope.analysis.triage_weigh import explain, fit, hypotheses_of, outdate
+from stethoscope.analysis.triage_words import calibrated
 from stethoscope.model.finding import Fact, Severity
 from stethoscope.model.fleet import FleetSnapshot, Node
 from stethoscope.model.frame import Link, LinkState
@@ -285,3 +286,48 @@ def test_what_of_the_lost_time_waits_for_data(
     (case,) = cases_of(scene, PLACES)
     assert case.values.get("data_of_loss") == (None if lost is None else pytest.approx(lost, abs=0.1))
     assert case.values["data_share"] == pytest.approx(100 * now[1], abs=0.1)
+
+
+TABLE = ((0.3, 0.25), (0.6, 0.7), (0.9, 0.95))
+
+
+@pytest.mark.parametrize(
+    ("evidence", "right"), [(0.1, 0.25), (0.3, 0.25), (0.45, 0.475), (0.6, 0.7), (0.75, 0.825), (0.97, 0.95)]
+)
+def test_confidence_is_how_often_as_much_evidence_was_right(evidence: float, right: float) -> None:
+    assert calibrated(evidence, TABLE) == pytest.approx(right)
+    assert calibrated(evidence, ()) == evidence
+
+
+def test_the_table_of_confidence_that_ships_rises() -> None:
+    steps = [calibrated(number / 100, BOOKS.confidence) for number in range(101)]
+    assert steps == sorted(steps)
+    assert steps[-1] > 0.95
+    assert steps[30] < 0.5
+
+
+@pytest.mark.parametrize(
+    ("again", "trouble", "fits"),
+    [
+        # A link that flapped some minutes before a GPU was lost: the GPU ended the job.
+        (200.0, ENDED, {"ib_link_fault": 0.8, "gpu_fallen_off_bus": 1.0}),
+        # It flapped when the job ended, too: nothing tells them apart by time.
+        (990.0, ENDED, {"ib_link_fault": 1.0, "gpu_fallen_off_bus": 1.0}),
+        # A job that is slower may be so from both.
+        (200.0, SLOWER, {"ib_link_fault": 1.0, "gpu_fallen_off_bus": 1.0}),
+    ],
+)
+def test_what_came_when_the_job_stopped_goes_before_what_had_long_been_there(
+    again: float, trouble: str, fits: dict[str, float]
+) -> None:
+    claims = [
+        claim("ib_link_fault", "gpu-002/ib/mlx5_1", since=100.0),
+        claim("ib_link_fault", "gpu-002/ib/mlx5_1", since=again),
+        claim("gpu_fallen_off_bus", "gpu-003/gpu/5", since=985.0),
+    ]
+    hypotheses = hypotheses_of(claims, BOOKS, PLACES)
+    case = Case("job/7", JOB, frozenset(JOB.nodes), values={"trouble": trouble}, since=1000.0)
+    for one in hypotheses:
+        one.case = case
+    outdate(hypotheses)
+    assert {one.cause: one.fit for one in hypotheses} == fits

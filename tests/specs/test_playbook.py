@@ -57,6 +57,12 @@ def test_what_ships_loads_and_its_cases_pass() -> None:
             'no answer leads to the step "two"',
         ),
         (
+            "confidence:\n- {evidence: 0.5, right: 0.6}\n- {evidence: 0.7, right: 0.5}\n",
+            "own.yaml:4",
+            "more evidence than before, and right as often at least",
+        ),
+        ("heard:\n- {signature: a, was: host_om, root_cause: unknown}\n", "own.yaml:3", 'unknown root cause "host_om"'),
+        (
             "pictures:\n- {id: a, root_cause: gpu_power, when: {}, at: job, weight: 0.5, says: x}\n",
             "own.yaml:3",
             "a condition has one of",
