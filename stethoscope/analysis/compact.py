@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from stethoscope.model.fleet import Floats
 
 _MOST_CODES = 256
+_FIRST = 64
+"""So many cells tell of most columns that they need more digits."""
 _SAMPLE = 1024
 """So many cells are looked at first, to tell whether there can be few different ones."""
 
@@ -27,6 +29,13 @@ class Compact:
         self._cells: npt.NDArray[Any] = np.empty(0)
         self._table: Floats | None = None
         """What the cells are numbers of, where few different ones are in the column."""
+
+    @classmethod
+    def of(cls, column: Floats) -> Compact:
+        """Return a column with these cells."""
+        compact = cls()
+        compact.keep(column)
+        return compact
 
     def __len__(self) -> int:
         """Return the number of cells."""
@@ -55,8 +64,9 @@ class Compact:
             self._cells = np.broadcast_to(column[:1].copy(), column.shape)
             return
         for dtype in (np.float16, np.float32):
-            with np.errstate(over="ignore"):
-                short = column.astype(dtype)
+            if not _is_same(_short(column[:_FIRST], dtype).astype(np.float64), column[:_FIRST]):
+                continue
+            short = _short(column, dtype)
             if _is_same(short.astype(np.float64), column):
                 self._cells = short
                 return
@@ -65,6 +75,11 @@ class Compact:
             table, codes = np.unique(column, return_inverse=True)
             if table.size <= _MOST_CODES:
                 self._table, self._cells = table, codes.astype(np.uint8)
+
+
+def _short(column: Floats, dtype: type[np.floating[Any]]) -> npt.NDArray[Any]:
+    with np.errstate(over="ignore"):
+        return column.astype(dtype)
 
 
 def _is_same(one: Floats, other: Floats) -> bool:

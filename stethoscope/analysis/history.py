@@ -36,7 +36,7 @@ _EVERY_MOST_S = 15.0
 """Seconds between two samples of fleets of up to so many nodes, and of larger ones."""
 MOST_S = 900.0
 """Nothing older is kept, however much room there is."""
-BYTES = 32 * 2**20
+BYTES = 24 * 2**20
 """Room for five minutes of 2,000 nodes with eight GPUs and eight ports each."""
 _DUE_SHARE = 0.98
 """A sample may come so much before it is due: timers are never exact."""

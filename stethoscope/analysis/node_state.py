@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from stethoscope.model.fleet import Node
@@ -57,6 +59,15 @@ class Told:
     notes: Mapping[str, str]
 
 
+_NO_CHECKS: Mapping[str, int] = MappingProxyType(dict.fromkeys(MACHINE_CHECKS, 0))
+
+
+@lru_cache(maxsize=4096)
+def _by_port(leaves: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    """Return the leaf of each port: the same for all nodes of a rack."""
+    return dict(leaves)
+
+
 class NodeState:
     """One node while its messages come in; `published` is its picture, None when it must be made anew."""
 
@@ -75,7 +86,7 @@ class NodeState:
         self.index = index
         self.known = known
         self.name = known.name
-        self.leaves = dict(known.leaves)
+        self.leaves = _by_port(tuple(known.leaves))
         self.tick_s = known.tick_s
         self.link = Link(LinkState.WAITING, since=0.0)
         self.gpus: tuple[GpuIdentity, ...] = ()
@@ -105,7 +116,7 @@ class NodeState:
         self.lines_before: dict[tuple[str, int], None] = {}
         self.published: Node | None = None
         self.scheduler: SchedulerState | None = None
-        self.machine_checks = dict.fromkeys(MACHINE_CHECKS, 0)
+        self.machine_checks: Mapping[str, int] = _NO_CHECKS
         """Lines in the kernel log of this boot, by what they say."""
         self.blocks: dict[Scope, Block] = {}
         self.devices: Mapping[Scope, tuple[str, ...]] = {}
@@ -113,7 +124,7 @@ class NodeState:
         self.parts: Mapping[str, PartAge] = {}
         self.part_mono: dict[str, float] = {}
         """Node's monotonic seconds of the last part of each group in this run of the probe."""
-        self.whole: set[str] = set()
+        self.whole: frozenset[str] = frozenset()
         """Groups that came whole, and of which no line can have been missed since: `same` has a meaning."""
         self.early: dict[str, tuple[Frame, float, Facts, float]] = {}
         """Parts about devices that no part has named yet."""
@@ -139,7 +150,7 @@ class NodeState:
         """Take a sequence number; after a gap the picture is not complete. Return False for a line of the past."""
         if seq != self.seq + 1:
             self.complete = False
-            self.whole.clear()
+            self.whole = frozenset()
         if seq <= self.seq:
             return False
         self.seq = seq
@@ -151,7 +162,7 @@ class NodeState:
         self.seen_full = self.complete = False
         self.asked = 1
         self.part_mono.clear()
-        self.whole.clear()
+        self.whole = frozenset()
         self.early.clear()
         self.boot_id = hello.boot_id or self.boot_id
         self.kernel = hello.kernel or self.kernel
@@ -161,7 +172,7 @@ class NodeState:
             del self.lines_before[next(iter(self.lines_before))]
         if rebooted:
             self.xids.clear()
-            self.machine_checks = dict.fromkeys(MACHINE_CHECKS, 0)
+            self.machine_checks = _NO_CHECKS
         self.touch()
 
     def received(self, frame: Frame, line: Full | Delta) -> None:
@@ -208,7 +219,7 @@ class NodeState:
         mark = line.find("[Hardware Error]: ")
         said = next((words for words in MACHINE_CHECKS if mark >= 0 and words in line[mark:]), None)
         if said is not None:
-            self.machine_checks[said] += 1
+            self.machine_checks = {**self.machine_checks, said: self.machine_checks[said] + 1}
         return said is not None
 
     def publish(self) -> Node:

@@ -71,13 +71,14 @@ class Parts:
             return False
         node.part_mono[group] = mono
         every_s = min(max(every_s, _EVERY_S[0]), _EVERY_S[1]) if every_s else 30.0
+        every_s = self._share(("every", every_s), every_s)
         if not is_again or group not in node.parts:
             node.parts = PartAges(node.parts, group, PartAge(frame.received_mono, every_s))
         node.published = None
         if facts.same:
             self._same(node, group, mono)
             return True
-        node.whole.add(group)
+        node.whole = self._share(("whole", both := node.whole | {group}), both)
         dropped = self._put_known(node, mono, facts)
         for scope in DEVICE_SCOPES:
             columns = self._tables[scope]
@@ -89,7 +90,7 @@ class Parts:
         node.touch()
         if dropped:
             node.bad_line(dropped)
-            node.whole.discard(group)
+            node.whole -= {group}
             node.complete = False
         return True
 
@@ -173,7 +174,8 @@ class Parts:
         block.names, block.listed = self._share(known, known), self._share(names, names)
         back = [block.first + position for position in block.order if position not in there and position not in new]
         columns.mark(back, Reason.WAITING)
-        node.devices = {**node.devices, scope: block.names}
+        devices = {**node.devices, scope: block.names}
+        node.devices = self._share(("devices", *devices.items()), devices)
         node.device_first = {**node.device_first, scope: block.first}
 
     def _mark_gone(self, node: NodeState, scope: Scope, columns: Columns, block: Block) -> None:
@@ -212,6 +214,7 @@ class Parts:
             }
             told = replace(told, said=self._share(("said", said), said), about=self._share(("about", said), about))
         node.hears(facts.group, told)
+        node.words, node.gpu_words = self._words(node.words), self._words(node.gpu_words)
         if before is None or before.said != said:
             every = node.told.values()
             whole = {device: words for one in every for device, words in one.about.items()}

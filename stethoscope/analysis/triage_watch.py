@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from stethoscope.analysis.compact import Compact
 from stethoscope.analysis.job_list import known_nodes
 from stethoscope.analysis.triage_beside import filled_leaves, idle_ports, slow_disks, spikes, unreachable
 from stethoscope.model.ids import gpu_place, job_place
@@ -71,6 +72,20 @@ class _Sample:
 
 
 @dataclass(slots=True)
+class _Kept:
+    """What stays of a sample for some minutes, in the least memory that holds it exactly."""
+
+    mono: float
+    util: Compact
+    power: Compact
+    clock: Compact
+
+    @classmethod
+    def of(cls, sample: _Sample) -> _Kept:
+        return cls(sample.mono, Compact.of(sample.util), Compact.of(sample.power), Compact.of(sample.clock))
+
+
+@dataclass(slots=True)
 class _Looked:
     """Something that may come to be seen."""
 
@@ -88,7 +103,7 @@ class _JobWatch:
 
     ranks: tuple[str, ...]
     """Places of its GPUs."""
-    samples: deque[_Sample] = field(default_factory=deque)
+    samples: deque[_Kept] = field(default_factory=deque)
     base_power: Floats | None = None
     base_util: Floats | None = None
     base_memory: Floats | None = None
@@ -159,7 +174,7 @@ class Watch:
         if not places or Scope.GPU not in snapshot.tables:
             return
         sample = _sample(snapshot, nodes)
-        watched.samples.append(sample)
+        watched.samples.append(_Kept.of(sample))
         while watched.samples[0].mono < sample.mono - _LONG_S:
             watched.samples.popleft()
         moved = _moved(snapshot, nodes)
@@ -365,13 +380,13 @@ def _who_is_late(
     span_s = _RECENT_S if lost >= 10.0 else _LONG_S
     recent = [one for one in watched.samples if one.mono > newest - span_s]
     with np.errstate(invalid="ignore", divide="ignore"):
-        power = np.nanmean([one.power for one in recent], axis=0)
-        util = np.nanmean([one.util for one in recent], axis=0)
+        power = np.nanmean([one.power.whole() for one in recent], axis=0)
+        util = np.nanmean([one.util.whole() for one in recent], axis=0)
         ratio = power / watched.base_power
     assert watched.base_util is not None
     middle_util, middle_ratio = float(np.nanmedian(util)), float(np.nanmedian(ratio))
     with np.errstate(invalid="ignore"):
-        clock = np.nanmean([one.clock for one in recent], axis=0)
+        clock = np.nanmean([one.clock.whole() for one in recent], axis=0)
         held = clock < _HELD * np.nanmedian(clock)
     if held.any() and held.mean() <= _MOST_LATE:
         for number in np.flatnonzero(held).tolist():
