@@ -9,7 +9,7 @@ import pytest
 from stethoscope.model.finding import Fact, Severity
 from stethoscope.model.frame import Link, LinkState
 from stethoscope.model.metric import Missing, Reason, Scope
-from stethoscope.ui.present.assess import assess, freshness, metric_levels, peers_median, what_is_wrong
+from stethoscope.ui.present.assess import assess, freshness, peers_median, what_is_wrong
 from stethoscope.ui.present.cursor import cursor_line
 from stethoscope.ui.present.findings import finding_rows
 from stethoscope.ui.present.grid import FOLD, FleetGrid, Target
@@ -18,6 +18,7 @@ from stethoscope.ui.present.legend import legend_line
 from stethoscope.ui.present.lines import top_line, unseen_line
 from stethoscope.ui.present.numbers import cell_text, common_unit, fact_text, number, total_text, value_text
 from stethoscope.ui.present.peers import Peers
+from stethoscope.ui.present.row_levels import metric_levels
 from stethoscope.ui.present.spans import ASCII, UNICODE, Level, Span, cut, pad, plain, spread, to_ascii, width
 from stethoscope.ui.present.view import View
 from tests.builders import MONO, WALL, catalogue, fleet

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from stethoscope.analysis.alike import Recall
 from stethoscope.analysis.expect import MOST_NODES, peer_rows
 from stethoscope.analysis.service import at_most
 from stethoscope.clock import duration
 from stethoscope.model.finding import Severity
 from stethoscope.model.frame import LinkState
 from stethoscope.model.ids import node_of
-from stethoscope.model.metric import DEVICE_SCOPES, Kind, Missing, Reason, Scope
-from stethoscope.ui.present.numbers import REASON_LEVELS, title_in_text, total_text, value_text
+from stethoscope.model.metric import DEVICE_SCOPES, Reason, Scope
+from stethoscope.ui.present.numbers import title_in_text
+from stethoscope.ui.present.row_levels import is_judged, metric_levels, row_levels, where_all, wrong_text
 from stethoscope.ui.present.spans import Level
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from stethoscope.model.finding import Finding
     from stethoscope.model.fleet import FleetSnapshot, Node, Table
-    from stethoscope.model.metric import Metric
 
     Levels = npt.NDArray[np.uint8]
 
@@ -34,7 +37,6 @@ SEVERITY_LEVELS: dict[Severity, Level] = {
     Severity.INFO: Level.NORMAL,
     Severity.NONE: Level.NORMAL,
 }
-_REASON_LEVELS = np.array([REASON_LEVELS[reason] for reason in Reason], dtype=np.uint8)
 _LINK_LEVELS = {
     state: Level.MISSING
     if state.is_pending
@@ -44,7 +46,6 @@ _LINK_LEVELS = {
     for state in LinkState
 }
 """Of links that bring nothing now."""
-_ACTIVE_PORT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,21 +76,35 @@ class Assessment:
         return None
 
 
+class _Named(NamedTuple):
+    """What a finding names."""
+
+    where: tuple[str, ...]
+    nodes: tuple[str, ...]
+    rows: dict[Scope, npt.NDArray[np.intp]]
+    """Rows of GPUs and ports."""
+
+
 def worst_findings(snapshot: FleetSnapshot) -> list[Finding]:
     """Return the active findings, most urgent first, older before newer."""
     active = [finding for finding in snapshot.findings if finding.state == "active"]
     return sorted(active, key=lambda finding: (finding.severity.rank, finding.since, finding.id))
 
 
-def assess(snapshot: FleetSnapshot, now_mono: float) -> Assessment:
-    """Return the levels of `snapshot` at `now_mono` of the console's monotonic clock."""
+def assess(snapshot: FleetSnapshot, now_mono: float, recall: Recall | None = None) -> Assessment:
+    """Return the levels of `snapshot` at `now_mono` of the console's monotonic clock; what stands since the snapshot
+    before is in `recall`, and is not worked out again."""
+    recall = recall or Recall()
     found: dict[str, list[Finding]] = {}
-    for finding in worst_findings(snapshot):
-        for name in dict.fromkeys(node_of(place) for place in finding.where):
+    named = _all_named(snapshot, recall)
+    for finding, places in named:
+        for name in places.nodes:
             found.setdefault(name, []).append(finding)
     findings = {name: tuple(some) for name, some in found.items()}
-    rows = {scope: _row_levels(snapshot, scope) for scope in Scope}
-    _raise_named(snapshot, findings, rows)
+    # Those of links, which are many, are not changed.
+    rows = {scope: row_levels(snapshot, scope, recall) for scope in Scope}
+    rows.update({scope: rows[scope].copy() for scope in (Scope.GPU, Scope.PORT)})
+    _raise_named(named, rows)
     owners = {scope: _owners(snapshot, scope) for scope in (Scope.GPU, Scope.PORT)}
     hung = _hung(snapshot, owners[Scope.GPU][0])
     ages = tuple([freshness(node, now_mono) for node in snapshot.nodes])
@@ -170,7 +185,7 @@ def _owners_of(
 def _hung(snapshot: FleetSnapshot, owner: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Return the nodes all of whose GPUs have a value that the driver did not give in time."""
     table = snapshot.tables[Scope.GPU]
-    hung = (table.reasons == Reason.HUNG).any(axis=0)
+    hung = ~where_all(table.reasons, lambda reasons: reasons != Reason.HUNG)
     known = owner >= 0
     size = len(snapshot.nodes)
     of_all = np.bincount(owner[known], minlength=size)
@@ -189,94 +204,40 @@ def freshness(node: Node, now_mono: float) -> Level:
     return Level.STALE if node.is_stale(now_mono) else Level.NORMAL
 
 
-def metric_levels(table: Table, metric: Metric, part: range | None = None) -> Levels:
-    """Return the level of one metric in every row, or in those of `part`: missing by its reason, else by the metric's
-    own thresholds."""
-    column = table.index[metric.id]
-    here = slice(None) if part is None else slice(part.start, part.stop)
-    reasons, values = table.reasons[column, here], table.values[column, here]
-    levels: Levels = _REASON_LEVELS[reasons].copy()
-    present = reasons == Reason.PRESENT
-    if metric.kind is Kind.COUNTER:
-        values = values * metric.rate_scale
-    for limit, level in ((metric.warn, Level.WARNING), (metric.critical, Level.CRITICAL)):
-        if limit is not None and metric.worse in ("high", "low"):
-            with np.errstate(invalid="ignore"):
-                beyond = values >= limit if metric.worse == "high" else values <= limit
-            levels[present & beyond] = level
-    if metric.critical_total is not None:
-        counter = table.counter_index[metric.id]
-        known = table.total_reasons[counter, here] == Reason.PRESENT
-        levels[known & (table.totals[counter, here] >= metric.critical_total)] = Level.CRITICAL
-    if metric.id == "ib_port_state":
-        levels[present & (values != _ACTIVE_PORT)] = Level.CRITICAL
-    return levels
+def _raise_named(named: Sequence[tuple[Finding, _Named]], rows: dict[Scope, Levels]) -> None:
+    for finding, places in named:
+        for scope, some in places.rows.items():
+            rows[scope][some] = np.maximum(rows[scope][some], np.uint8(SEVERITY_LEVELS[finding.severity]))
 
 
-def is_judged(metric: Metric) -> bool:
-    """Tell whether values of a metric have a level of their own."""
-    # How old a node's data is follows from its link and its tick, not from a threshold of its own.
-    return metric.id == "ib_port_state" or (
-        metric.id != "node_data_age"
-        and not (metric.warn is None and metric.critical is None and metric.critical_total is None)
-    )
+def _all_named(snapshot: FleetSnapshot, recall: Recall) -> list[tuple[Finding, _Named]]:
+    """Return all active findings with what they name: hundreds of places at times, which are looked up once."""
+    known: dict[str, _Named] = recall.made("named", (snapshot.inventory or snapshot,), dict)
+    found = []
+    for finding in worst_findings(snapshot):
+        named = known.get(finding.id)
+        if named is None or named.where is not finding.where:
+            named = _named(snapshot, finding.where)
+        found.append((finding, named))
+    known.clear()
+    known.update({finding.id: named for finding, named in found})
+    return found
 
 
-def wrong_text(table: Table, metric: Metric, row: int) -> str:
-    """Return what is wrong with a value: the value, or of a counter that stands still what it has counted."""
-    value = table.get(metric.id, row)
-    if metric.critical_total is not None and (isinstance(value, Missing) or value == 0):
-        total = table.total(metric.id, row)
-        if not isinstance(total, Missing) and total >= metric.critical_total:
-            return f"{total_text(metric, total)} in all"
-    return value_text(metric, value)
-
-
-def _row_levels(snapshot: FleetSnapshot, scope: Scope) -> Levels:
-    table = snapshot.tables[scope]
-    levels = np.zeros(table.values.shape[1], dtype=np.uint8)
-    for name in table.metrics:
-        metric = snapshot.catalogue[name]
-        if is_judged(metric) and not _is_all_normal(table, metric):
-            some = metric_levels(table, metric)
-            # A missing value among many is not a level of the device, unless the device itself is gone.
-            some[some == Level.MISSING] = Level.NORMAL
-            np.maximum(levels, some, out=levels)
-    if table.values.shape[0] and levels.size:
-        levels[(table.reasons != Reason.PRESENT).all(axis=0) & (levels == Level.NORMAL)] = Level.MISSING
-    return levels
-
-
-def _is_all_normal(table: Table, metric: Metric) -> bool:
-    """Tell whether every row has a value of `metric` within its limits: seen in a tenth of the time."""
-    if metric.critical_total is not None and table.totals[table.counter_index[metric.id]].max(initial=0):
-        return False
-    column = table.index[metric.id]
-    limits = [limit for limit in (metric.warn, metric.critical) if limit is not None]
-    values = table.values[column]
-    if not limits or metric.worse not in ("high", "low") or not values.size or table.reasons[column].any():
-        return False
-    scale = metric.rate_scale if metric.kind is Kind.COUNTER else 1.0
-    if metric.worse == "high":
-        return bool(values.max() * scale < min(limits))
-    return bool(values.min() * scale > max(limits))
-
-
-def _raise_named(snapshot: FleetSnapshot, findings: dict[str, tuple[Finding, ...]], rows: dict[Scope, Levels]) -> None:
-    for name, some in findings.items():
-        if name not in snapshot.by_name:
+def _named(snapshot: FleetSnapshot, where: tuple[str, ...]) -> _Named:
+    by_node: dict[str, list[str]] = {}
+    for place in where:
+        by_node.setdefault(node_of(place), []).append(place)
+    rows: dict[Scope, list[int]] = {Scope.GPU: [], Scope.PORT: []}
+    for name, places in by_node.items():
+        if name not in snapshot.by_name or places == [name]:
             continue
-        node = snapshot.node(name)
-        places = {
-            snapshot.place(node, scope, position): (scope, row)
-            for scope in (Scope.GPU, Scope.PORT)
-            for position, row in enumerate(snapshot.rows(node, scope))
-        }
-        for finding in some:
-            for place in finding.where:
-                if place in places:
-                    scope, row = places[place]
-                    rows[scope][row] = max(int(rows[scope][row]), SEVERITY_LEVELS[finding.severity])
+        node, wanted = snapshot.node(name), frozenset(places)
+        for scope, found in rows.items():
+            for position, row in enumerate(snapshot.rows(node, scope)):
+                if snapshot.place(node, scope, position) in wanted:
+                    found.append(row)
+    return _Named(where, tuple(by_node), {scope: np.array(some, np.intp) for scope, some in rows.items() if some})
 
 
 def age_word(node: Node, now_mono: float) -> str:
@@ -309,8 +270,7 @@ def what_is_wrong(assessment: Assessment, node: Node, now_wall: float) -> tuple[
     fresh = assessment.ages[node.index]
     if found and found[0].severity.rank <= Severity.P2.rank:
         finding = found[0]
-        here = [place for place in finding.where if node_of(place) == node.name]
-        where = short_place(here[0]) if here else ""
+        where = short_place(next((place for place in finding.where if node_of(place) == node.name), ""))
         more = f" (+{len(found) - 1})" if len(found) > 1 else ""
         return f"{where} {finding.summary}{more}".strip(), SEVERITY_LEVELS[finding.severity]
     if fresh is Level.STALE and node.link.state.is_live:

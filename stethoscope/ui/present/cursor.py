@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from stethoscope.model.ids import fold
 from stethoscope.model.metric import Kind, Missing, Scope
 from stethoscope.ui.present.arrange import Kind as LineKind
-from stethoscope.ui.present.assess import SEVERITY_LEVELS, age_word, link_words, metric_levels, peers_median
+from stethoscope.ui.present.assess import SEVERITY_LEVELS, age_word, link_words, peers_median
 from stethoscope.ui.present.groups import about, title
 from stethoscope.ui.present.layout import LABELS
 from stethoscope.ui.present.numbers import value_text
+from stethoscope.ui.present.row_levels import metric_levels
 from stethoscope.ui.present.spans import Level, Row, Span, Tone, fit, level_tone
 
 if TYPE_CHECKING:

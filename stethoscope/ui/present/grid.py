@@ -10,7 +10,7 @@ from stethoscope.analysis.filter import FilterError, compile_filter
 from stethoscope.model.metric import Kind as MetricKind
 from stethoscope.model.metric import Scope
 from stethoscope.ui.present.arrange import FOLD, FOLD_IDLE, Arranger, Kind, Line, toggled
-from stethoscope.ui.present.assess import age_word, metric_levels, what_is_wrong
+from stethoscope.ui.present.assess import age_word, what_is_wrong
 from stethoscope.ui.present.cells import node_row
 from stethoscope.ui.present.deviation import Deviation
 from stethoscope.ui.present.groups import title
@@ -20,6 +20,7 @@ from stethoscope.ui.present.layout import Layout, choose, digits_of
 from stethoscope.ui.present.leaves import Leaves
 from stethoscope.ui.present.numbers import common_unit
 from stethoscope.ui.present.peers import Peers
+from stethoscope.ui.present.row_levels import metric_levels
 from stethoscope.ui.present.spans import HEAT_LEVELS, Level, width
 from stethoscope.ui.present.summary import Summary, summarise, values_of
 from stethoscope.ui.present.trend_row import RowTrends

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stethoscope.model.metric import Scope
-from stethoscope.ui.present.assess import SEVERITY_LEVELS, is_judged, link_words, metric_levels, short_place
+from stethoscope.ui.present.assess import SEVERITY_LEVELS, link_words, short_place
 from stethoscope.ui.present.numbers import title_in_text, value_text
+from stethoscope.ui.present.row_levels import is_judged, metric_levels
 from stethoscope.ui.present.spans import Level
 
 if TYPE_CHECKING:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
     from textual.timer import Timer
 
+    from stethoscope.analysis.alike import Recall
     from stethoscope.model.fleet import FleetSnapshot
     from stethoscope.session.view_state import ViewState
     from stethoscope.ui.app import StethoscopeApp
@@ -63,6 +64,8 @@ class FleetScreen(FleetFilter):
         """What is to be kept when the timer ends."""
         self._assessed: tuple[FleetSnapshot, float, Assessment] | None = None
         self._beside: ThreadPoolExecutor | None = None
+        self._recall: Recall | None = None
+        """What the levels of one snapshot have in common with those of the next."""
 
     def compose(self) -> ComposeResult:
         """Lay out the lines; all of them are there from the first picture on."""
@@ -220,21 +223,23 @@ class FleetScreen(FleetFilter):
         """Work out the levels of a snapshot of many nodes, which is shown next, in a thread."""
         if len(snapshot.nodes) <= _MANY_NODES or self.paused:
             return
-        from stethoscope.ui.present.assess import assess
-
-        if self._beside is None:
-            self._beside = ThreadPoolExecutor(1, thread_name_prefix="levels")
-        done = await asyncio.get_running_loop().run_in_executor(self._beside, assess, snapshot, now_mono)
+        self._beside = self._beside or ThreadPoolExecutor(1, thread_name_prefix="levels")
+        done = await asyncio.get_running_loop().run_in_executor(self._beside, self._levels, snapshot, now_mono)
         self._assessed = snapshot, now_mono, done
 
     def _assess(self, snapshot: FleetSnapshot, now_mono: float) -> Assessment:
         """Return the levels of a snapshot, worked out once however often it is drawn."""
-        from stethoscope.ui.present.assess import assess
-
         kept = self._assessed
         if kept is None or kept[0] is not snapshot or not 0 <= now_mono - kept[1] <= _FRESH_S:
-            kept = self._assessed = snapshot, now_mono, assess(snapshot, now_mono)
+            kept = self._assessed = snapshot, now_mono, self._levels(snapshot, now_mono)
         return kept[2]
+
+    def _levels(self, snapshot: FleetSnapshot, now_mono: float) -> Assessment:
+        from stethoscope.analysis.alike import Recall
+        from stethoscope.ui.present.assess import assess
+
+        self._recall = self._recall or Recall()
+        return assess(snapshot, now_mono, self._recall)
 
     def draw(self) -> None:
         """Draw what is chosen, and keep it for the next time."""

@@ -10,10 +10,11 @@ import numpy as np
 from stethoscope.analysis.expect import LEAST, Expected, expected_count, expected_values, like
 from stethoscope.model.ids import node_of
 from stethoscope.model.metric import Kind, Missing, Reason, Scope
-from stethoscope.ui.present.assess import SEVERITY_LEVELS, is_judged, metric_levels, short_place, wrong_text
+from stethoscope.ui.present.assess import SEVERITY_LEVELS, short_place
 from stethoscope.ui.present.node.table import lost_rows
 from stethoscope.ui.present.node.view import Marks, Spot, View, range_text
 from stethoscope.ui.present.numbers import title_in_text, value_text
+from stethoscope.ui.present.row_levels import is_judged, metric_levels, wrong_text
 from stethoscope.ui.present.spans import Level
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from stethoscope.ui.present.assess import metric_levels
+from stethoscope.ui.present.row_levels import metric_levels
 from stethoscope.ui.present.spans import Level, Span, Tone, cut, level_tone, width
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from stethoscope.analysis.history import History
     from stethoscope.model.fleet import FleetSnapshot, Node
+    from stethoscope.model.incident import Incident, Lemon
     from stethoscope.model.mark import Mark
     from stethoscope.model.metric import Metric, Scope
     from stethoscope.ui.present.assess import Assessment, Levels
@@ -78,6 +79,10 @@ class View:
     marks: Marks = field(default_factory=dict)
     roomy: bool = False
     """There is room for sections that are open although nothing is wrong in them."""
+    incidents: tuple[Incident, ...] = ()
+    """What is recorded of the node and its parts, the latest first."""
+    lemons: tuple[Lemon, ...] = ()
+    """What of it keeps coming back."""
 
     @property
     def snapshot(self) -> FleetSnapshot:
