@@ -10,7 +10,6 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 from stethoscope.clock import iso
@@ -246,7 +245,11 @@ def _between(start: float | None, end: float | None) -> float | None:
 
 def _took(spans: Iterable[float | None]) -> Took | None:
     known = [span for span in spans if span is not None]
-    return Took(fmean(known), median(known), max(known), len(known)) if known else None
+    if not known:
+        return None
+    from statistics import fmean, median  # loading it takes longer than a list of incidents
+
+    return Took(fmean(known), median(known), max(known), len(known))
 
 
 def _sizes(names: Iterable[str]) -> tuple[tuple[str, int], ...]:

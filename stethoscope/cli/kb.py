@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import click
 
-from stethoscope.cli.kb_add import add
-from stethoscope.cli.kb_change import close, edit, link
-from stethoscope.cli.kb_files import export, import_
-from stethoscope.cli.kb_find import list_, search, show, similar
 from stethoscope.cli.kb_shared import HELP
-from stethoscope.cli.kb_stats import reindex, stats
+from stethoscope.cli.main import LazyGroup
 
 
-class _InOrder(click.Group):
-    """A group whose verbs stand in their order of use."""
+class Verbs(LazyGroup):
+    """The verbs of `kb`, in their order of use: a search has to answer at once, so that each is imported alone."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the verbs as they were added."""
-        return list(self.commands)
+    verbs = {  # noqa: RUF012  as its base has it
+        "search": ("stethoscope.cli.kb_find:search", "Search them, best first, in any language."),
+        "show": ("stethoscope.cli.kb_find:show", "Show one: times, evidence, cause, fix."),
+        "list": ("stethoscope.cli.kb_find:list_", "List them, the latest first."),
+        "similar": ("stethoscope.cli.kb_find:similar", "Say what of before looks like this, and why."),
+        "add": ("stethoscope.cli.kb_add:add", "Record one: from a triage, a log, a finding, by hand."),
+        "close": ("stethoscope.cli.kb_change:close", "Say that one is over, and what fixed it."),
+        "edit": ("stethoscope.cli.kb_change:edit", "Change one in $EDITOR, also a broken one."),
+        "link": ("stethoscope.cli.kb_change:link", "Say how one hangs together with another."),
+        "stats": ("stethoscope.cli.kb_stats:stats", "Draw how many, of what, how long, what repeats."),
+        "export": ("stethoscope.cli.kb_files:export", "Write some into one file for the morning."),
+        "import": ("stethoscope.cli.kb_files:import_", "Take in tables and post-mortems."),
+        "reindex": ("stethoscope.cli.kb_stats:reindex", "Make the index anew."),
+    }
 
 
-@click.group(cls=_InOrder, context_settings=HELP)
+@click.group(cls=Verbs, context_settings=HELP)
 def command() -> None:
     """The incident knowledge base: what happened, what it was, what fixed it.
 
     One Markdown file an incident, in a directory that can be a git repository.
     """
-
-
-for _verb in (search, show, list_, similar, add, close, edit, link, stats, export, import_, reindex):
-    command.add_command(_verb)

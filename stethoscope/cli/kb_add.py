@@ -123,7 +123,7 @@ _WHEN = {
 }
 
 
-@click.command(context_settings=HELP, short_help="Record one: from a triage, a log, a finding, by hand.")
+@click.command(context_settings=HELP)
 @source_options
 @said_options
 @click.option("--draft", metavar="KEY", help="Go on with a draft of `kb list --drafts`.")

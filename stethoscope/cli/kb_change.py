@@ -31,7 +31,7 @@ _BETWEEN = ("same_as", "caused_by", "follows", "related")
 _OUTSIDE = ("ticket", "commit", "url")
 
 
-@click.command(context_settings=HELP, short_help="Change one in $EDITOR, also a broken one.")
+@click.command(context_settings=HELP)
 @click.argument("identity", metavar="ID")
 @click.option("--file", "name", metavar="FILE", help="Take the text of this file instead of an editor; - is stdin.")
 @json_option("edit")
@@ -135,7 +135,7 @@ def _given(name: str) -> str:
     return text
 
 
-@click.command(context_settings=HELP, short_help="Say that one is over, and what fixed it.")
+@click.command(context_settings=HELP)
 @click.argument("identity", metavar="ID")
 @click.option("--fixed", metavar="TEXT", help="What fixed it, in your words and language.")
 @click.option("--at", metavar="TIME", help="When: 04:30, 2026-03-14T04:30:00Z, 20m ago as 20m. [now]")
@@ -184,7 +184,7 @@ def close(
     return EXIT_HEALTHY
 
 
-@click.command(context_settings=HELP, short_help="Say how one hangs together with another.")
+@click.command(context_settings=HELP)
 @click.argument("identity", metavar="ID")
 @click.argument("how", metavar="HOW")
 @click.argument("to", metavar="TO")

@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 _SUFFIXES = {".md": "md", ".markdown": "md", ".html": "html", ".htm": "html", ".json": "json"}
 
 
-@click.command(
-    context_settings={**HELP, "ignore_unknown_options": True}, short_help="Write some into one file for the morning."
-)
+@click.command(context_settings={**HELP, "ignore_unknown_options": True})
 @click.argument("words", nargs=-1, required=True, metavar="ID...|QUERY...", type=click.UNPROCESSED)
 @click.option("--format", "form", type=click.Choice(("md", "html", "json")), help="[that of FILE's name, else md]")
 @click.option("-o", "--output", metavar="FILE", default="-", help="Where to write it. [standard output]")
@@ -89,7 +87,7 @@ def _written(chosen: list[Incident], form: str, now: float) -> str:
     return (report_html if form == "html" else report_md)(chosen, meanings(), now)
 
 
-@click.command("import", context_settings=HELP, short_help="Take in tables and post-mortems.")
+@click.command("import", context_settings=HELP)
 @click.argument("paths", nargs=-1, required=True, metavar="FILE.csv|FILE.md|DIR...")
 @click.option("--dry-run", is_flag=True, help="Say what would be recorded, and record nothing.")
 @click.option(

@@ -33,7 +33,7 @@ _LIMIT = 50
 _QUERY = {**HELP, "ignore_unknown_options": True}
 
 
-@click.command(context_settings=HELP, short_help="Show one: times, evidence, cause, fix.")
+@click.command(context_settings=HELP)
 @click.argument("identity", metavar="ID")
 @click.option("--raw", is_flag=True, help="Print the file as it is.")
 @json_option("show")
@@ -60,7 +60,7 @@ def show(identity: str, raw: bool, as_json: bool, ascii_only: bool, incidents: s
     return EXIT_HEALTHY
 
 
-@click.command("list", context_settings=_QUERY, short_help="List them, the latest first.")
+@click.command("list", context_settings=_QUERY)
 @click.argument("words", nargs=-1, metavar="[QUERY]...", type=click.UNPROCESSED)
 @click.option("--status", type=click.Choice(STATES), help="Those alone that are so far.")
 @click.option("--references", is_flag=True, help="Also the well-known kinds that came with the program.")
@@ -150,7 +150,7 @@ def _list_drafts(books: Library, *, as_json: bool, ascii_only: bool) -> int:
     return EXIT_HEALTHY
 
 
-@click.command(context_settings=_QUERY, short_help="Search them, best first, in any language.")
+@click.command(context_settings=_QUERY)
 @click.argument("words", nargs=-1, required=True, metavar="QUERY...", type=click.UNPROCESSED)
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many.")
 @json_option("search")
@@ -201,7 +201,7 @@ def _tell_query(answer: Search) -> None:
         say(f"did you mean: {answer.suggestion}", err=True)
 
 
-@click.command(context_settings=HELP, short_help="Say what of before looks like this, and why.")
+@click.command(context_settings=HELP)
 @click.argument("identity", metavar="[ID]", required=False)
 @source_options
 @click.option("--limit", type=click.IntRange(1), default=5, show_default=True, help="At most so many.")

@@ -75,7 +75,7 @@ def stats(
     return EXIT_HEALTHY
 
 
-@click.command(context_settings=HELP, short_help="Make the index anew.")
+@click.command(context_settings=HELP)
 @json_option("reindex")
 @incidents_option
 def reindex(as_json: bool, incidents: str | None) -> int:

@@ -18,6 +18,7 @@ from stethoscope.cli.settings import apply
 from stethoscope.errors import EXIT_INTERNAL, StethoscopeError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import TextIO
 
     from click.shell_completion import CompletionItem
@@ -51,34 +52,38 @@ VERBS: dict[str, tuple[str, str]] = {
     "rules": ("stethoscope.cli.rules", "List rules, explain one, run their own tests."),
     "lint": ("stethoscope.cli.lint", "Check the data files: metrics, rules, signatures, codes."),
 }
-"""Verb -> (module that holds the command `command`, one line of help)."""
+"""Verb -> (module that holds the command `command`, or MODULE:NAME; one line of help)."""
 
 
 class LazyGroup(click.Group):
     """A group that knows its verbs by name and imports one only when it is called."""
 
+    verbs: Mapping[str, tuple[str, str]] = VERBS
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the verbs in their order of use."""
-        return list(VERBS)
+        return list(self.verbs)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the module of the verb and return its command."""
-        if cmd_name not in VERBS:
+        if cmd_name not in self.verbs:
             return None
-        command: click.Command = importlib.import_module(VERBS[cmd_name][0]).command
+        module, _, name = self.verbs[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name or "command")
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the verbs that begin so, without importing any."""
         from click.shell_completion import CompletionItem
 
-        found = [CompletionItem(name, help=text) for name, (_, text) in VERBS.items() if name.startswith(incomplete)]
+        known = self.verbs.items()
+        found = [CompletionItem(name, help=text) for name, (_, text) in known if name.startswith(incomplete)]
         return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of verbs without importing any."""
         with formatter.section("Verbs"):
-            formatter.write_dl([(name, text) for name, (_, text) in VERBS.items()])
+            formatter.write_dl([(name, text) for name, (_, text) in self.verbs.items()])
 
 
 @click.group(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})

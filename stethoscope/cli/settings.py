@@ -104,6 +104,6 @@ def flags_of(command: click.Command) -> dict[str, str]:
                 if name.startswith("--"):
                     found[name[2:]] = parameter.name
     if isinstance(command, click.Group):
-        for other in command.commands.values():
+        for _, other in _all(command, click.Context(command)):
             found.update(flags_of(other))
     return found

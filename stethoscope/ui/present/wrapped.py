@@ -8,7 +8,7 @@ from stethoscope.ui.present.spans import width
 
 _WIDE = "\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6"
 # A line may end behind every character of a script that sets no blanks, but its punctuation begins no line.
-_PIECES = re.compile(rf"\s+|[{_WIDE}][、。，．！？：；）」』】》〉”’]*|[^\s{_WIDE}]+")
+_PIECES = rf"\s+|[{_WIDE}][、。，．！？：；）」』】》〉”’]*|[^\s{_WIDE}]+"
 
 
 def wrap(text: str, cells: int, first: str = "", rest: str = "") -> list[str]:
@@ -17,7 +17,7 @@ def wrap(text: str, cells: int, first: str = "", rest: str = "") -> list[str]:
     lines: list[str] = []
     line, used, room = "", 0, max(1, cells - width(first))
     later = max(1, cells - width(rest))
-    for piece in _PIECES.findall(text.strip()):
+    for piece in re.findall(_PIECES, text.strip()):
         size = width(piece)
         if used + size <= room:
             if line or not piece.isspace():

@@ -145,7 +145,7 @@ def test_a_chart_is_within_80_cells_and_in_ascii_where_asked() -> None:
         lines = text(rows)
         assert lines[0] == "2 incidents, 2026-03-14 to 2026-06-01"
         assert "gpu-007/ib/mlx5_3              2  last 2026-06-01  ib_link_fault 2" in lines
-        assert "repair               86 m     86 m      2 h        2 of 2   sign to whole again" in lines
+        assert "repair             86 m     86 m      2 h           2 of 2  sign to whole again" in lines
     assert all(line.isascii() for line in lines)
     assert text(stats_rows(stats([]), 80, UNICODE)) == ["no incident"]
 
