@@ -10,12 +10,13 @@ from stethoscope.analysis.triage import diagnose
 from stethoscope.analysis.triage_case import NONE, Case, cases_of, holds
 from stethoscope.analysis.triage_flow import NOT_KNOWN, answer_of, flow_for, walked
 from stethoscope.analysis.triage_places import Places
+from stethoscope.analysis.triage_shown import shown
 from stethoscope.model.finding import Fact
 from stethoscope.model.verdict import UNKNOWN, PathStep, Verdict, Wanted
 from stethoscope.specs.playbook_forms import FACTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence, Set
+    from collections.abc import Iterator, Mapping, Sequence
 
     from stethoscope.model.verdict import Diagnosis, Scene
     from stethoscope.specs.playbook import FlowSpec, Playbooks, StepSpec, WhenSpec
@@ -97,8 +98,7 @@ def ask(scene: Scene, books: Playbooks, answers: Mapping[tuple[str, str], Answer
     own = {step: said for (id_, step), said in answers.items() if id_ == flow.id}
     found = _overridden(found, flow, case, books, own)
     case.values.update(cause=found.verdict.root_cause, layer=found.layer)
-    probes = {one.probe for one in scene.measured}
-    steps = tuple(_walk(found, flow, case, own, probes))
+    steps = tuple(_walk(found, flow, case, own, scene))
     path = tuple(
         PathStep(
             step.id, step.question, step.answer, "you" if step.how else "auto",
@@ -211,9 +211,7 @@ def _leaves(when: WhenSpec) -> Iterator[WhenSpec]:
 # ---- the way
 
 
-def _walk(
-    found: Diagnosis, flow: FlowSpec, case: Case, own: Mapping[str, Answer], probes: Set[str]
-) -> Iterator[AskStep]:
+def _walk(found: Diagnosis, flow: FlowSpec, case: Case, own: Mapping[str, Answer], scene: Scene) -> Iterator[AskStep]:
     steps = {step.id: step for step in flow.steps}
     at, walked_steps = flow.steps[0].id if flow.steps else "", 0
     while at in steps and walked_steps < _MOST_STEPS:
@@ -242,7 +240,7 @@ def _walk(
             said.how if said is not None else "",
             confidence,
             tuple(each.answer for each in step.answers),
-            tuple(_facts(step, when, case, found, probes, is_told=proposed != NOT_KNOWN))[:_MOST_FACTS],
+            tuple(_facts(step, when, case, found, scene, is_told=proposed != NOT_KNOWN))[:_MOST_FACTS],
             tuple(_wanted(step, proposed, when, case, found))[:_MOST_WANTED],
             tuple(_why(step, case)),
             when is not None and is_found,
@@ -251,9 +249,10 @@ def _walk(
 
 
 def _facts(
-    step: StepSpec, when: WhenSpec | None, case: Case, found: Diagnosis, probes: Set[str], *, is_told: bool
+    step: StepSpec, when: WhenSpec | None, case: Case, found: Diagnosis, scene: Scene, *, is_told: bool
 ) -> Iterator[Weighed]:
     told: set[Fact] = set()
+    probes = {one.probe for one in scene.measured}
 
     def told_once(sign: str, facts: Sequence[Fact]) -> Iterator[Weighed]:
         for fact in facts:
@@ -262,7 +261,7 @@ def _facts(
                 yield Weighed(sign, fact)
 
     if when is not None:
-        yield from told_once("+", [case.evidence[leaf.fact] for leaf in _leaves(when) if leaf.fact in case.evidence])
+        yield from told_once("+", [fact for leaf in _leaves(when) for fact in shown(leaf, case, scene)])
         if _is_found(when):
             # What somebody has just measured is what they look for.
             strong = sorted(found.verdict.supports, key=lambda fact: fact.source not in probes)

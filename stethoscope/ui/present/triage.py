@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,6 +30,10 @@ _WIDEST = 160
 _VALUE, _EXPECTED, _WHERE, _AGE = 20, 18, 24, 6
 _SHOWN_S = 300.0
 """For so long it is said what was measured."""
+_UNITS = re.compile(
+    r"(?<=\d) (?=(?:[smhd]|ms|[kMG]?Hz|[kMGT]?i?B|[GM]b/s|[GM]B/s|W|°C|dBm|events?|times)\b|%)|(?<=\d [smh]) (?=ago\b)"
+)
+"""Blanks at which a line does not end."""
 _TONES = {"+": Tone.PLAIN, "-": Tone.WARNING, "?": Tone.QUIET}
 
 
@@ -47,6 +52,13 @@ class Around(NamedTuple):
     """What was measured, in words."""
     told: tuple[str, ...] = ()
     """What else one should know: that answers of before were resumed, that one has not watched for long."""
+
+
+def broken(text: str, cells: int, *, max_lines: int | None = None, placeholder: str = " ...") -> list[str]:
+    """Return a text in lines of at most `cells`, no number parted from its unit."""
+    whole = _UNITS.sub("\u00a0", text)
+    lines = textwrap.wrap(whole, cells, break_on_hyphens=False, max_lines=max_lines, placeholder=placeholder)
+    return [line.replace("\u00a0", " ") for line in lines]
 
 
 def around_of(
@@ -106,14 +118,14 @@ def step_rows(asked: Asked, around: Around, glyphs: Glyphs, cells: int, *, why: 
     """Return the step that is to be answered, or that there is none."""
     wide = min(cells, _WIDEST)
     rows: list[Row] = [crumbs(asked, wide, glyphs), ()]
-    rows[1:1] = [(Span(f" {line}", Tone.QUIET),) for told in around.told for line in textwrap.wrap(told, wide - 2)]
+    rows[1:1] = [(Span(f" {line}", Tone.QUIET),) for told in around.told for line in broken(told, wide - 2)]
     if asked.at >= len(asked.steps):
         rows += _end(asked, wide)
         return [fit(row, cells, glyphs.ellipsis) for row in rows]
     step = asked.steps[asked.at]
     rows += [
         (Span(f" {asked.at + 1}  " if not number else "    ", Tone.TITLE), Span(line, Tone.STRONG))
-        for number, line in enumerate(textwrap.wrap(step.question, wide - 6))
+        for number, line in enumerate(broken(step.question, wide - 6))
     ]
     rows.append(())
     rows += fact_rows(step.facts, around, glyphs, wide)
@@ -137,7 +149,7 @@ def _end(asked: Asked, cells: int) -> Iterator[Row]:
         words = "All questions are answered: enter shows the verdict."
     yield (Span(f" {words}", Tone.STRONG),)
     yield ()
-    for line in textwrap.wrap(verdict_sentence(verdict), cells - 4):
+    for line in broken(verdict_sentence(verdict), cells - 4):
         yield (Span(f"    {line}"),)
 
 
@@ -166,7 +178,7 @@ def fact_rows(facts: Sequence[Weighed], around: Around, glyphs: Glyphs, cells: i
 
 def _wide(each: Weighed, around: Around, glyphs: Glyphs, room: int) -> Iterator[Row]:
     what, value = fact_cells(each.fact, around.catalogue)
-    lines = textwrap.wrap(what, room, break_on_hyphens=False) or [""]
+    lines = broken(what, room) or [""]
     short = width(value) <= _VALUE
     tone = _TONES.get(each.sign, Tone.PLAIN)
     for number, line in enumerate(lines):
@@ -192,7 +204,7 @@ def _narrow(each: Weighed, around: Around, glyphs: Glyphs, cells: int) -> Iterat
     age = age_text(each.fact.at, around.now, glyphs)
     beside += [f"{age} ago" if each.fact.at else ""]
     text = f"{what}: {value}" if value else what
-    lines = textwrap.wrap(text, cells - 8, max_lines=2, placeholder=glyphs.ellipsis, break_on_hyphens=False) or [""]
+    lines = broken(text, cells - 8, max_lines=2, placeholder=glyphs.ellipsis) or [""]
     for number, line in enumerate(lines):
         yield (Span(f"    {_sign(each.sign)} " if not number else "      ", tone), Span(line, tone))
     words = f" {glyphs.dot} ".join(part for part in beside if part)
@@ -226,7 +238,7 @@ def _proposal(step: AskStep, asked: Asked, cells: int) -> Iterator[Row]:
         sure = f"  Sure {step.confidence:.2f}."
     settled = ", ".join(dict.fromkeys(one.probe for one in step.wanted))
     more = f" Measuring {settled} would settle it." if settled and step.confidence < 0.9 else ""
-    for line in textwrap.wrap(f"{words}{sure}{more}", cells - 6, break_on_hyphens=False):
+    for line in broken(f"{words}{sure}{more}", cells - 6):
         yield (Span(f"    {line}", Tone.STRONG),)
 
 
@@ -247,7 +259,7 @@ def _measurable(wanted: Sequence[Wanted], around: Around, glyphs: Glyphs, cells:
     label = "m "
     for one in wanted:
         runs = one.probe in around.costs and not around.why_not
-        lines = textwrap.wrap(wanted_words(one, around, glyphs.dot), cells - 8, break_on_hyphens=False)
+        lines = broken(wanted_words(one, around, glyphs.dot), cells - 8)
         for number, line in enumerate(lines):
             key = label if runs and not number else "  "
             yield (Span(f"    {key}", Tone.KEY), Span(line, Tone.QUIET))
@@ -259,8 +271,8 @@ def _measurable(wanted: Sequence[Wanted], around: Around, glyphs: Glyphs, cells:
 def _why(step: AskStep, asked: Asked, cells: int) -> Iterator[Row]:
     where = f" ({asked.file.rpartition('/')[2]})" if asked.file else ""
     words = f"why: the flow {asked.flow}{where}, step {step.id}, takes the first answer whose condition holds"
-    for line in textwrap.wrap(words, cells - 6):
+    for line in broken(words, cells - 6):
         yield (Span(f"    {line}", Tone.QUIET),)
     for text in step.why:
-        for number, line in enumerate(textwrap.wrap(text, cells - 10, break_on_hyphens=False)):
+        for number, line in enumerate(broken(text, cells - 10)):
             yield (Span(f"      {'  ' if number else ''}{line}", Tone.PLAIN if text.startswith("+") else Tone.QUIET),)
