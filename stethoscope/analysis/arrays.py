@@ -158,7 +158,8 @@ class Arrays:
                 return former
         self._version += 1
         for sheet in self._sheets:
-            sheet.rest()
+            # Of devices that rest most columns say where devices are, and no more.
+            sheet.rest(alike=self.is_lean)
         self.first_at.flags.writeable = False
         values = Grid([*self.values.columns], rows, np.float64)
         totals, bases = [*self.totals.columns], [*self.bases.columns]

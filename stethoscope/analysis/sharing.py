@@ -13,10 +13,10 @@ from stethoscope.model.ids import device_place, gpu_place, job_place, port_name
 from stethoscope.model.metric import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from stethoscope.analysis.layout import Layout, Numbers
-    from stethoscope.model.fleet import FleetSnapshot, Node
+    from stethoscope.model.fleet import FleetSnapshot, Node, PartAge
 
 REFRESH_S = 30.0
 """Drivers, kernels and jobs of nodes are looked up again after so long."""
@@ -66,6 +66,7 @@ _OF_ROWS = {
     Scope.DISK: ("node",),
     Scope.FS: ("mount", "storage"),
 }
+_NONE: Mapping[str, PartAge] = {}
 _FIXED = frozenset({"gpu", "node", "leaf", "leaf of nodes", "rack", "pod", "rail"})
 """What does not change while the layout stands."""
 _OF_NODES = tuple(kind.name for kind in KINDS.values() if kind.of_nodes)
@@ -88,8 +89,9 @@ class Sharing:
     def __init__(self, snapshot: FleetSnapshot, layout: Layout, before: Sharing | None = None) -> None:
         """Read what `snapshot` says of its nodes; where they stand is taken from what was known `before` of the same
         layout."""
-        # It stands for half a minute: what the values were then is not kept for that.
-        self._snapshot = replace(snapshot, tables={}, findings=())
+        # It stands for half a minute: what the values were then, and when parts came, is not kept for that.
+        nodes = tuple([replace(node, parts=_NONE) for node in snapshot.nodes])
+        self._snapshot = replace(snapshot, nodes=nodes, tables={}, findings=())
         self._layout = layout
         self.mono = snapshot.mono
         self._known: dict[tuple[Scope, str], Groups] = {}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stethoscope.analysis.alike import is_equal
 from stethoscope.model.grid import is_uniform
 
 if TYPE_CHECKING:
@@ -71,8 +72,9 @@ class Sheet:
         self.columns[number] = column
         self._fresh.add(number)
 
-    def rest(self) -> None:
-        """Let nobody change the columns as they are, and those that say the same in every row become one cell."""
+    def rest(self, *, alike: bool = False) -> None:
+        """Let nobody change the columns as they are, and those that say the same in every row become one cell; where
+        they may be `alike`, those that say the same as another become that one."""
         for number in self._fresh:
             column = self.columns[number]
             bits = column.view(_BITS[column.itemsize])
@@ -80,7 +82,22 @@ class Sheet:
             if size > 1 and bits[0] == bits[-1] == bits[size // 2] and (bits == bits[0]).all():
                 column = self.columns[number] = np.broadcast_to(column[:1].copy(), column.shape)
             column.flags.writeable = False
+        if alike and self._fresh:
+            self._join()
         self._fresh.clear()
+
+    def _join(self) -> None:
+        """Let columns that say the same be the same array."""
+        known: dict[tuple[str, bytes], list[Array]] = {}
+        for number, column in enumerate(self.columns):
+            if column.size <= 1 or is_uniform(column):
+                continue
+            alike = known.setdefault((column.dtype.char, column[:: max(1, column.size // 3)].tobytes()), [])
+            same = next((other for other in alike if is_equal(other, column)), None)
+            if same is None:
+                alike.append(column)
+            else:
+                self.columns[number] = same
 
 
 def _is(cell: Any, fill: float) -> bool:

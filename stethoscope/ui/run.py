@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stethoscope.errors import UsageError
+from stethoscope.heap import one_heap
 from stethoscope.ui import loop
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def run_console(
         raise UsageError("this terminal (TERM=dumb) cannot show a screen; `stethoscope check` answers without one")
     # What is loaded until the session is open stays: the collector would look through it hundreds of times.
     gc.disable()
+    one_heap()
     try:
         return loop.run(_run(open_session, title, look, keeps, fresh, drill))
     finally:

@@ -66,3 +66,21 @@ def test_what_changes_nothing_leaves_a_column_that_is_shown_as_it_is() -> None:
     assert sheet.columns[0] is shown
     assert sheet.put(0, slice(1, 2), 6.0)
     assert (sheet.columns[0] is shown, shown[1]) == (False, 5.0)
+
+
+def test_columns_that_say_the_same_are_one_until_one_changes() -> None:
+    sheet = Sheet([np.float64, np.float64, np.float32, np.float64], 0)
+    sheet.grow(0, 4)
+    for number in range(4):
+        sheet.put(number, slice(1, 3), np.array([5.0, np.nan]))
+    sheet.put(3, slice(2, 3), 7.0)
+    sheet.rest(alike=True)
+    first, second, third, fourth = sheet.columns
+    assert second is first
+    assert third is not first
+    assert fourth.tolist() == [0, 5, 7, 0]
+    sheet.put(1, slice(0, 1), 1.0)
+    sheet.rest(alike=True)
+    assert sheet.columns[0] is first
+    np.testing.assert_array_equal(sheet.columns[0], [0, 5, np.nan, 0])
+    np.testing.assert_array_equal(sheet.columns[1], [1, 5, np.nan, 0])
