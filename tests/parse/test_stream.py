@@ -235,3 +235,20 @@ def test_lists_of_links_that_are_none_are_refused_on_every_way(links: object, ty
     for _ in range(2):
         with pytest.raises(ParseError):
             parse(part_with(links, type_first=type_first))
+
+
+@given(st.dictionaries(st.sampled_from(["gpu_util", "gpu_temp", "nvlink_rx"]), st.lists(
+    st.none() | st.integers(-(2**64), 2**65) | st.floats(allow_nan=False, allow_infinity=False, width=64)
+    | st.sampled_from(["unsupported", "error", ":", '":', "no word"]), max_size=4)))  # fmt: skip
+def test_a_delta_reads_the_same_however_its_line_begins(gpu: dict[str, list[object]]) -> None:
+    line = {"t": "delta", "seq": 3, "mono": 5.0, "wall": 6.0, "gpu": gpu, "node": {"load1": 2}}
+    compact = json.dumps(line, separators=(",", ":")).encode()
+    spaced = json.dumps(line).encode()
+    read: list[object] = []
+    for raw in (compact, spaced):
+        try:
+            read.append(parse(raw))
+        except ParseError:
+            read.append(None)
+    assert read[0] == read[1]
+    assert repr(read[0]) == repr(read[1])
