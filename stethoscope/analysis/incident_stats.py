@@ -177,7 +177,7 @@ def stats(incidents: Iterable[Incident], *, step: str = "") -> Stats:
         by_status=_sizes(one.status.value for one in counted),
         by_severity=tuple(sorted(Counter(one.severity.value for one in counted).items())),
         step=step,
-        periods=tuple(iso(period)[:10] for period in periods),
+        periods=tuple(_start(period, "day").isoformat()[:10] for period in periods),
         total=_over_time(counted, periods),
         causes=_counts(counted, lambda one: one.root_cause, periods),
         components=_counts(counted, lambda one: one.component, periods),
@@ -273,9 +273,7 @@ _DAYS = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
 STEPS = tuple(_DAYS)
 """Names of the lengths that a period may have."""
 _MOST_PERIODS = 18
-_LAST_YEAR = 9998
 _LONGEST = 1200
-"""Of a row of periods that a wrong date (the year 1070) would make endless."""
 
 
 def _fitting(first: float | None, last: float | None) -> str:
@@ -286,15 +284,17 @@ def _fitting(first: float | None, last: float | None) -> str:
 
 
 def _periods(first: float | None, last: float | None, step: str) -> tuple[float, ...]:
-    """Return when each period begins, wall seconds."""
+    """Return when each period begins, wall seconds; the latest, where a wrong date would make them endless."""
     if first is None or last is None:
         return ()
-    day, end = _start(first, step), _start(last, step)
+    day, begin = _start(last, step), _start(first, step)
     found: list[float] = []
-    while day <= end and len(found) < _LONGEST and day.year < _LAST_YEAR:
+    while day >= begin and len(found) < _LONGEST:
         found.append(day.timestamp())
-        day = _start((day + timedelta(days=_DAYS[step])).timestamp(), step)
-    return tuple(found)
+        if day.year <= 1:
+            break
+        day = _start(day.timestamp() - 1, step)
+    return tuple(reversed(found))
 
 
 def _start(when: float, step: str) -> datetime:

@@ -23,6 +23,7 @@ class Verbs(LazyGroup):
         "stats": ("stethoscope.cli.kb_stats:stats", "Draw how many, of what, how long, what repeats."),
         "export": ("stethoscope.cli.kb_files:export", "Write some into one file for the morning."),
         "import": ("stethoscope.cli.kb_files:import_", "Take in tables and post-mortems."),
+        "learn": ("stethoscope.cli.kb_learn:learn", "Draft what the next night should know: signature, rule, case."),
         "reindex": ("stethoscope.cli.kb_stats:reindex", "Make the index anew."),
     }
 

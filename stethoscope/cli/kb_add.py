@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SEVERITIES = ("P0", "P1", "P2", "info", "none")
 _TEMPLATE = "## Evidence\n\n\n## What was done\n\n\n## Prevention\n\n"
+_OF_NOW_S = 86400.0
 _TIMES = ("began", "detected", "located", "mitigated", "resolved")
 _TEXTS = {
     "title": "What happened, in one line.",
@@ -73,9 +74,10 @@ class Said:
             changes["severity"] = Severity(values["severity"])
         if "fixed" in values:
             changes["resolution"] = values["fixed"]
-            # What is fixed is over, unless somebody says otherwise.
+            # What is fixed is over, unless somebody says otherwise; when, nobody knows of what was long ago.
             changes["status"] = Status.RESOLVED
-            if times.get("resolved") is None and incident.times.resolved is None:
+            seen = max((when for name in _TIMES if (when := getattr(changes["times"], name)) is not None), default=now)
+            if changes["times"].resolved is None and now - seen < _OF_NOW_S:
                 changes["times"] = replace(changes["times"], resolved=now)
         if "status" in values:
             changes["status"] = Status(values["status"])

@@ -11,6 +11,8 @@ from stethoscope.cli.kb_shared import (
     HELP,
     changeable,
     found,
+    identities,
+    identity_argument,
     incidents_option,
     json_option,
     library,
@@ -32,7 +34,7 @@ _OUTSIDE = ("ticket", "commit", "url")
 
 
 @click.command(context_settings=HELP)
-@click.argument("identity", metavar="ID")
+@identity_argument
 @click.option("--file", "name", metavar="FILE", help="Take the text of this file instead of an editor; - is stdin.")
 @json_option("edit")
 @incidents_option
@@ -136,7 +138,7 @@ def _given(name: str) -> str:
 
 
 @click.command(context_settings=HELP)
-@click.argument("identity", metavar="ID")
+@identity_argument
 @click.option("--fixed", metavar="TEXT", help="What fixed it, in your words and language.")
 @click.option("--at", metavar="TIME", help="When: 04:30, 2026-03-14T04:30:00Z, 20m ago as 20m. [now]")
 @click.option("--mitigated", is_flag=True, help="Work goes on, but what was broken is not whole yet.")
@@ -185,9 +187,9 @@ def close(
 
 
 @click.command(context_settings=HELP)
-@click.argument("identity", metavar="ID")
+@identity_argument
 @click.argument("how", metavar="HOW")
-@click.argument("to", metavar="TO")
+@click.argument("to", metavar="TO", shell_complete=identities)
 @click.option("--undo", is_flag=True, help="Take the link away again.")
 @json_option("link")
 @incidents_option

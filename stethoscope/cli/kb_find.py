@@ -11,6 +11,8 @@ from stethoscope.cli.kb_shared import (
     HELP,
     ascii_option,
     found,
+    identities,
+    identity_argument,
     incidents_option,
     json_option,
     library,
@@ -34,7 +36,7 @@ _QUERY = {**HELP, "ignore_unknown_options": True}
 
 
 @click.command(context_settings=HELP)
-@click.argument("identity", metavar="ID")
+@identity_argument
 @click.option("--raw", is_flag=True, help="Print the file as it is.")
 @json_option("show")
 @ascii_option
@@ -202,7 +204,7 @@ def _tell_query(answer: Search) -> None:
 
 
 @click.command(context_settings=HELP)
-@click.argument("identity", metavar="[ID]", required=False)
+@click.argument("identity", metavar="[ID]", required=False, shell_complete=identities)
 @source_options
 @click.option("--limit", type=click.IntRange(1), default=5, show_default=True, help="At most so many.")
 @json_option("similar")

@@ -76,6 +76,23 @@ def changeable(library: Library, identity: str) -> Incident:
     return one
 
 
+def identities(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[object]:
+    """Return the incidents whose ids begin or end with what was begun, with their titles, for the shell."""
+    from click.shell_completion import CompletionItem
+
+    from stethoscope.errors import StethoscopeError
+
+    try:
+        every = library(ctx.params.get("incidents")).all(references=True)
+    except (StethoscopeError, OSError):
+        # A shell that completes has nowhere to say why.
+        return []
+    return [CompletionItem(one.id, help=one.title) for one in every if one.id.startswith(begun) or begun in one.id[-5:]]
+
+
+identity_argument = click.argument("identity", metavar="ID", shell_complete=identities)
+
+
 def meanings() -> dict[str, str]:
     """Return the root causes that are known, with what they mean."""
     from stethoscope.specs.root_cause import load_root_causes

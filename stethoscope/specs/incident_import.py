@@ -164,7 +164,8 @@ def assemble(
         links=tuple(links),
         author=clean(named.get("author", ""), 100),
         body=body if body is not None else _body(named, kept),
-        extra=((FROM, clean(where, 300)), (KEY, key)),
+        # Where it was on this machine is nobody else's business.
+        extra=((FROM, clean(where.rsplit("/", 1)[-1], 300)), (KEY, key)),
         severity=severity or Severity.P1,
     )  # fmt: skip
     return Imported(incident, where, tuple(notes))

@@ -39,7 +39,7 @@ STAGES = ("began", "detected", "located", "mitigated", "resolved")
 
 def stamp(wall: float) -> str:
     """Return wall seconds as `2026-03-14 02:14:07` (UTC)."""
-    return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return datetime.fromtimestamp(wall, UTC).isoformat(" ", "seconds")[:19]
 
 
 def took_words(incident: Incident) -> list[str]:
