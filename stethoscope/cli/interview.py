@@ -167,7 +167,7 @@ class Interview:
         why_not = "a recording runs nothing" if subject.runs is None else ""
         told = (self._told,) if self._told else ()
         snapshot = subject.snapshot
-        return around_of(snapshot.catalogue, snapshot.wall, subject.runs, subject.mono, why_not=why_not, told=told)
+        return around_of(snapshot, snapshot.wall, subject.runs, subject.mono, why_not=why_not, told=told)
 
     def _show(self, asked: Asked, *, why: bool = False) -> None:
         around, step = self._around(), step_of(asked)

@@ -48,6 +48,8 @@ class Outcome:
     """Exit status of who was interrupted."""
     prints: bool = False
     """Nothing was printed yet."""
+    scene: Scene | None = None
+    """What was known then, where nothing was printed yet."""
 
 
 def triage(looking: Looking, *, auto: bool) -> Outcome:
@@ -120,7 +122,7 @@ def _recorded_answer(looking: Looking, scene: Scene, books: Playbooks, *, auto: 
         from stethoscope.analysis.triage import diagnose
 
         found = diagnose(scene, books)
-        return Outcome(found, prints=True), (scene, found)
+        return Outcome(found, prints=True, scene=scene), (scene, found)
     from stethoscope.cli.triage_ask import ask_about_recording
 
     source = looking.source
@@ -135,7 +137,7 @@ def _live_answer(looking: Looking, books: Playbooks, place: Path | None, *, auto
     session, witness = _session(looking, place)
     if auto:
         scene, found = _unattended(session, witness, books, looking)
-        return Outcome(found, prints=True), (scene, found)
+        return Outcome(found, prints=True, scene=scene), (scene, found)
     from stethoscope.cli.triage_ask import ask_about_fleet
 
     keeps = not looking.source.demo
@@ -203,7 +205,7 @@ def _freeze(into: Path, tape: Tape, moment: float, seen: _Seen, books: Playbooks
     from stethoscope.ui.present.verdict import verdict_markdown
 
     scene, found = seen
-    around = around_of(scene.snapshot.catalogue, scene.now_s, None, 0.0, why_not="a bundle runs nothing")
+    around = around_of(scene.snapshot, scene.now_s, None, 0.0, why_not="a bundle runs nothing")
     card = verdict_markdown(replace(ask(scene, books, {}), found=found), scene.snapshot.fleet, around, UNICODE)
     try:
         written = freeze(into, tape, moment, scene, found, card)

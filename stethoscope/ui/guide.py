@@ -143,4 +143,4 @@ class Guide:
         if watched_s < WATCHED_S:
             told.append(f"watched for {watched_s:.0f} s only: what takes longer to show is not here yet")
         mono = self._owner.clock.monotonic()
-        return around_of(snapshot.catalogue, now, self.runs, mono, why_not=why_not, told=tuple(told))
+        return around_of(snapshot, now, self.runs, mono, why_not=why_not, told=tuple(told))

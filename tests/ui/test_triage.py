@@ -67,6 +67,19 @@ def test_a_question_on_a_narrow_terminal_and_why(sick: Asked) -> None:
     assert any(text.startswith('      + "no" when layer of what is found so far') for text in said)
 
 
+def test_what_a_lost_node_said_is_not_known_any_more(sick: Asked) -> None:
+    around = AROUND._replace(lost={"gpu-007": WALL - 3})
+    said = texts(step_rows(sick, around, UNICODE, 80))
+    assert "    ? symbol errors: unknown: lost 3 s ago, was 41/s" in said
+    assert any(text.startswith("    + throughput lost") for text in said), "that is of the job"
+    assert not any(text.startswith("    m ") for text in said)
+    assert any("not now: gpu-007 does not" in text for text in said)
+    wide = texts(step_rows(sick, around, UNICODE, 200))
+    assert any(text.strip() == "unknown: lost 3 s ago, was 41/s" for text in wide)
+    since = AROUND._replace(lost={"gpu-007": WALL - 300})
+    assert "    + symbol errors: 41/s" in texts(step_rows(sick, since, UNICODE, 80)), "it was seen after that"
+
+
 def test_the_verdict_says_all_of_it(sick: Asked) -> None:
     said = texts(verdict_rows(sick, AROUND, UNICODE, 120))
     assert said[0].startswith(" ▲ P1  gpu-007/ib/mlx5_3: symbol errors +41/s")

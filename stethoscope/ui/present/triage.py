@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import textwrap
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from stethoscope.analysis.triage_ask import CHOSEN, SKIPPED
 from stethoscope.analysis.triage_flow import NOT_KNOWN
 from stethoscope.clock import duration, from_iso, hms
 from stethoscope.errors import StethoscopeError
+from stethoscope.model.ids import node_of
 from stethoscope.model.verdict import HEALTHY, UNKNOWN
 from stethoscope.ui.present.numbers import fact_cells
 from stethoscope.ui.present.probe import cost
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from stethoscope.analysis.triage_ask import Asked, AskStep, Weighed
+    from stethoscope.model.finding import Fact
+    from stethoscope.model.fleet import FleetSnapshot
     from stethoscope.model.metric import Metric
     from stethoscope.model.verdict import Verdict, Wanted
     from stethoscope.session.ondemand import OnDemandRuns
@@ -52,6 +56,14 @@ class Around(NamedTuple):
     """What was measured, in words."""
     told: tuple[str, ...] = ()
     """What else one should know: that answers of before were resumed, that one has not watched for long."""
+    lost: Mapping[str, float] = {}
+    """Nodes that do not answer, and since when (wall seconds): nobody knows now what they said before."""
+
+    def lost_s(self, fact: Fact) -> float | None:
+        """Return for how long the node of a fact has been lost that was seen before that, None for any other."""
+        since = self.lost.get(node_of(fact.where)) if fact.where else None
+        seen = from_iso(fact.at)
+        return None if since is None or (seen is not None and seen > since + 1) else max(0.0, self.now - since)
 
 
 def broken(text: str, cells: int, *, max_lines: int | None = None, placeholder: str = " ...") -> list[str]:
@@ -62,7 +74,7 @@ def broken(text: str, cells: int, *, max_lines: int | None = None, placeholder: 
 
 
 def around_of(
-    catalogue: Mapping[str, Metric],
+    snapshot: FleetSnapshot,
     now: float,
     runs: OnDemandRuns | None,
     mono: float,
@@ -71,8 +83,14 @@ def around_of(
     told: tuple[str, ...] = (),
 ) -> Around:
     """Return what a step is shown with where `runs` measures, None for nothing that does, which `why_not` tells."""
+    catalogue = snapshot.catalogue
+    lost = {
+        node.name: node.link.since
+        for node in snapshot.nodes
+        if node.frames and not (node.link.state.is_live or node.link.state.is_pending)
+    }
     if runs is None:
-        return Around(catalogue, now, {}, why_not, told=told)
+        return Around(catalogue, now, {}, why_not, told=told, lost=lost)
     why_not, costs = why_not or runs.why_not, {}
     try:
         costs = {probe.id: cost(probe) for probe in runs.probes.values()}
@@ -86,7 +104,7 @@ def around_of(
         if now - result.at < _SHOWN_S
     )
     running = tuple(batch.progress(mono) for batch in runs.batches)
-    return Around(catalogue, now, costs, why_not, running, measured, told)
+    return Around(catalogue, now, costs, why_not, running, measured, told, lost)
 
 
 def triage_title(asked: Asked | None, focus: str, now: float, cells: int) -> Row:
@@ -128,7 +146,7 @@ def step_rows(asked: Asked, around: Around, glyphs: Glyphs, cells: int, *, why: 
         for number, line in enumerate(broken(step.question, wide - 6))
     ]
     rows.append(())
-    rows += fact_rows(step.facts, around, glyphs, wide)
+    rows += fact_rows(step.facts, around, glyphs, wide, asked.place)
     if not step.facts:
         rows.append((Span("    nothing that was looked at speaks for an answer", Tone.QUIET),))
     rows.append(())
@@ -161,8 +179,10 @@ def verdict_sentence(verdict: Verdict) -> str:
 # ---- facts
 
 
-def fact_rows(facts: Sequence[Weighed], around: Around, glyphs: Glyphs, cells: int) -> list[Row]:
-    """Return facts as a table: what they do to the answer, what, value, expected, where, age."""
+def fact_rows(facts: Sequence[Weighed], around: Around, glyphs: Glyphs, cells: int, place: str = "") -> list[Row]:
+    """Return facts as a table: what they do to the answer, what, value, expected, where, age; `place` is what all of
+    it is about."""
+    facts = [each if around.lost_s(each.fact) is None else replace(each, sign="?") for each in facts]
     rows: list[Row] = []
     if cells >= WIDE and facts:
         what = cells - _VALUE - _EXPECTED - _WHERE - _AGE - 14
@@ -172,12 +192,12 @@ def fact_rows(facts: Sequence[Weighed], around: Around, glyphs: Glyphs, cells: i
             rows += _wide(each, around, glyphs, what)
         return rows
     for each in facts:
-        rows += _narrow(each, around, glyphs, cells)
+        rows += _narrow(each, around, glyphs, cells, place)
     return rows
 
 
 def _wide(each: Weighed, around: Around, glyphs: Glyphs, room: int) -> Iterator[Row]:
-    what, value = fact_cells(each.fact, around.catalogue)
+    what, value = fact_texts(each.fact, around)
     lines = broken(what, room) or [""]
     short = width(value) <= _VALUE
     tone = _TONES.get(each.sign, Tone.PLAIN)
@@ -197,8 +217,8 @@ def _wide(each: Weighed, around: Around, glyphs: Glyphs, room: int) -> Iterator[
         yield (Span(f"      {cut(value, room + _VALUE + _EXPECTED, glyphs.ellipsis)}", Tone.QUIET),)
 
 
-def _narrow(each: Weighed, around: Around, glyphs: Glyphs, cells: int) -> Iterator[Row]:
-    what, value = fact_cells(each.fact, around.catalogue)
+def _narrow(each: Weighed, around: Around, glyphs: Glyphs, cells: int, place: str) -> Iterator[Row]:
+    what, value = fact_texts(each.fact, around)
     tone = _TONES.get(each.sign, Tone.PLAIN)
     beside = [f"expected {each.fact.expected}" if each.fact.expected else "", each.fact.where]
     age = age_text(each.fact.at, around.now, glyphs)
@@ -208,8 +228,18 @@ def _narrow(each: Weighed, around: Around, glyphs: Glyphs, cells: int) -> Iterat
     for number, line in enumerate(lines):
         yield (Span(f"    {_sign(each.sign)} " if not number else "      ", tone), Span(line, tone))
     words = f" {glyphs.dot} ".join(part for part in beside if part)
-    if words:
+    if words and words != place:
         yield (Span(f"      {words}", Tone.QUIET),)
+
+
+def fact_texts(fact: Fact, around: Around) -> tuple[str, str]:
+    """Return what a fact is about and its value, as far as anybody knows it now."""
+    what, value = fact_cells(fact, around.catalogue)
+    lost_s = around.lost_s(fact)
+    if lost_s is None:
+        return what, value
+    was = f", was {value}" if value else ""
+    return what, f"unknown: lost {duration(lost_s) if lost_s >= 99.5 else f'{lost_s:.0f} s'} ago{was}"
 
 
 def _sign(sign: str) -> str:
@@ -244,6 +274,8 @@ def _proposal(step: AskStep, asked: Asked, cells: int) -> Iterator[Row]:
 
 def wanted_words(one: Wanted, around: Around, dot: str) -> str:
     """Return a measurement in words: what would be run where, what it settles, what it costs."""
+    if node_of(one.place) in around.lost:
+        return f"{one.probe} at {one.place}: {one.settles} (not now: {node_of(one.place)} does not answer)"
     if one.probe in around.costs and not around.why_not:
         return f"{one.probe} at {one.place}: {one.settles} ({around.costs[one.probe].replace('·', dot)})"
     by_hand = one.command or one.probe
@@ -258,7 +290,7 @@ def _measurable(wanted: Sequence[Wanted], around: Around, glyphs: Glyphs, cells:
         yield (Span(f"    {cut(line, cells - 6, glyphs.ellipsis)}", Tone.QUIET),)
     label = "m "
     for one in wanted:
-        runs = one.probe in around.costs and not around.why_not
+        runs = one.probe in around.costs and not around.why_not and node_of(one.place) not in around.lost
         lines = broken(wanted_words(one, around, glyphs.dot), cells - 8)
         for number, line in enumerate(lines):
             key = label if runs and not number else "  "
