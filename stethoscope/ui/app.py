@@ -25,9 +25,9 @@ from stethoscope.ui.loop import IS_DATA
 from stethoscope.ui.paint import Difference, Picture
 from stethoscope.ui.present.spans import ASCII, UNICODE
 from stethoscope.ui.pulling import PULL_S
+from stethoscope.ui.recording import Recording
 from stethoscope.ui.screens.fleet import FleetScreen
 from stethoscope.ui.theme import NAMES, PALETTES, textual_theme
-from stethoscope.ui.triaging import Triaging
 from stethoscope.ui.typed import Typed
 from stethoscope.ui.widgets.rows import Lines, RowsView
 
@@ -49,7 +49,7 @@ _LAST_S = 10.0
 _PLAIN = Look()
 
 
-class StethoscopeApp(Triaging):
+class StethoscopeApp(Recording):
     """The console on one session."""
 
     CSS_PATH = "stethoscope.tcss"
@@ -163,6 +163,7 @@ class StethoscopeApp(Triaging):
         else:
             self.fleet_screen.views = ViewState(session.snapshot().fleet)
         self.attend(session)
+        self.offer_drafts()
 
     def _check_metric(self, session: SessionLike) -> None:
         known = session.snapshot().catalogue

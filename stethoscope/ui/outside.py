@@ -53,7 +53,7 @@ async def open_shell(console: StethoscopeApp, node: str) -> None:
     from stethoscope.session.login import shell_on
 
     async def run(arguments: list[str]) -> int:
-        return await _with_terminal(console, node, arguments)
+        return await with_terminal(console, f"shell on {node}: exit or ctrl-d goes back", arguments)
 
     try:
         status = await shell_on(console.session, node, run)
@@ -64,14 +64,15 @@ async def open_shell(console: StethoscopeApp, node: str) -> None:
         console.tell(f"back from {node}{failed}")
 
 
-async def _with_terminal(console: StethoscopeApp, node: str, arguments: list[str]) -> int:
-    """Run a program in the foreground with the terminal as it was before the console; return its exit status."""
+async def with_terminal(console: StethoscopeApp, words: str, arguments: list[str]) -> int:
+    """Say `words`, run a program in the foreground with the terminal as it was before the console, and return its exit
+    status; OSError where it cannot be run."""
     console.away = True
     # The terminal's interrupt is for the program; a handler of our own, unlike SIG_IGN, is not inherited by it.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         with console.suspend():
-            os.write(1, f"\r\nshell on {node}: exit or ctrl-d goes back\r\n".encode())
+            os.write(1, f"\r\n{words}\r\n".encode())
             process = await asyncio.create_subprocess_exec(*arguments)
             return await process.wait()
     finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stethoscope.clock import duration, from_iso, hms, iso
 from stethoscope.paths import bundled
@@ -18,15 +18,17 @@ from stethoscope.ui.present.finding_words import (
     sure_words,
     times_words,
 )
+from stethoscope.ui.present.incident_alike import alike_rows, lemon_rows
 from stethoscope.ui.present.lines import finding_place
-from stethoscope.ui.present.spans import Row, Span, Tone, cut, fit, plain, spread, width
+from stethoscope.ui.present.spans import Level, Row, Span, Tone, cut, fit, plain, spread, width
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from stethoscope.analysis.history import History
     from stethoscope.model.finding import Fact, Finding
     from stethoscope.model.fleet import FleetSnapshot
+    from stethoscope.model.incident import Lemon
     from stethoscope.model.night import Entry
     from stethoscope.specs.rule import Rule
     from stethoscope.ui.present.spans import Glyphs
@@ -45,6 +47,10 @@ class Known(NamedTuple):
     history: History | None = None
     rule_of: Callable[[str], Rule | None] = lambda _: None
     """Finds a rule by its id."""
+    similar: Sequence[Mapping[str, Any]] = ()
+    """What looks like it in the past, as `Match.as_json` writes it."""
+    lemons: Sequence[Lemon] = ()
+    """Which of its places keep coming back."""
 
 
 def card_rows(entry: Entry, known: Known, glyphs: Glyphs, cells: int) -> list[Row]:
@@ -55,6 +61,8 @@ def card_rows(entry: Entry, known: Known, glyphs: Glyphs, cells: int) -> list[Ro
     for label, text, tone in _parts(entry, known, glyphs):
         rows += _labelled(label, text, wide, tone)
     rows += _evidence(entry, known, glyphs, wide)
+    rows += lemon_rows(known.lemons, wide, _LABEL, glyphs.level(Level.WARNING))
+    rows += alike_rows(known.similar, wide, _LABEL, "before")
     if alert := alert_of(finding):
         rows += _labelled("alert", alert, wide)
     for number, held in enumerate(finding.held):

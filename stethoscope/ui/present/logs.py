@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stethoscope.clock import duration, hms
 from stethoscope.model.ids import gpu_place
@@ -13,10 +13,13 @@ from stethoscope.parse.pci import slot_of
 from stethoscope.ui.present.decoded import culprits_text, verdict_rows
 from stethoscope.ui.present.decoded_events import SEVERITY_LEVELS, Kind, kinds_of, ranks_text
 from stethoscope.ui.present.decoded_read import read_rows
+from stethoscope.ui.present.incident_alike import alike_rows
 from stethoscope.ui.present.replay import replay_marks
 from stethoscope.ui.present.spans import Glyphs, Row, Span, Tone, cut, fit, level_tone, pad, row_width, spread, width
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from stethoscope.model.fleet import FleetSnapshot
     from stethoscope.model.logs import Culprit, Event, LogVerdict
     from stethoscope.session.decode import Decoded
@@ -24,7 +27,8 @@ if TYPE_CHECKING:
     from stethoscope.specs.codes import Codes
     from stethoscope.ui.present.replay import ReplayStanding
 
-_WIDE = 100
+_WIDE, _WIDEST = 100, 150
+LABEL_CELLS = 11
 _MOST_INCIDENTS = 40
 _MOST_EVENTS = 5_000
 """More lines than this nobody scrolls through; the newest of them are shown."""
@@ -89,9 +93,20 @@ class Places:
 
 
 def log_rows(
-    log: OpenLog, places: Places, codes: Codes | None, glyphs: Glyphs, cells: int, wall: float, *, every: bool = False
+    log: OpenLog,
+    places: Places,
+    codes: Codes | None,
+    glyphs: Glyphs,
+    cells: int,
+    wall: float,
+    *,
+    every: bool = False,
+    similar: Sequence[Mapping[str, Any]] = (),
 ) -> list[LogRow]:
-    """Return what a log says, a row a line of `cells` cells; `every` shows each event, also those that mean no harm."""
+    """Return what a log says, a row a line of `cells` cells; `every` shows each event, also those that mean no harm.
+
+    `similar` is what looks like it in the past, as `Match.as_json` writes it.
+    """
     decoded = log.decoded
     if decoded is None or codes is None:
         return [LogRow((Span(f" {log.trouble or log.state}", Tone.WARNING if log.trouble else Tone.QUIET),))]
@@ -101,6 +116,8 @@ def log_rows(
     else:
         named = replace(decoded, verdict=places.named(decoded.verdict))
         rows += [LogRow(row) for row in verdict_rows(named, glyphs, cells)]
+    if similar:
+        rows += [LogRow(()), *(LogRow(row) for row in alike_rows(similar, min(cells, _WIDEST), LABEL_CELLS))]
     events = _events(decoded, places, codes, glyphs, cells, every=every)
     rows += [LogRow(()), LogRow(_heading(decoded, len(events), glyphs, cells, every=every)), *events]
     if not log.of_fleet:

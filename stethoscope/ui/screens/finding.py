@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 from stethoscope.errors import UsageError
 from stethoscope.model.ids import node_of
 from stethoscope.model.night import Standing
+from stethoscope.session.incident_draft import clues_of, draft_of_entry
+from stethoscope.session.night import user
+from stethoscope.ui.alike import Alike
 from stethoscope.ui.bindings import bindings_of, works
 from stethoscope.ui.keys import footer_of
 from stethoscope.ui.outside import copy, save
 from stethoscope.ui.present.finding_card import Known, card_markdown, card_rows, card_text
+from stethoscope.ui.present.incident_fact import fact_writer
 from stethoscope.ui.present.spans import Row, Span, Tone, spread
 from stethoscope.ui.screens.ask import AskScreen
 from stethoscope.ui.screens.pages import RowsScreen
@@ -33,6 +37,7 @@ class FindingActions:
     """What can be done about the finding that a screen has chosen."""
 
     _owner: StethoscopeApp
+    _alike: Alike | None = None
 
     def entry(self) -> Entry | None:
         """Return the finding that is meant."""
@@ -52,7 +57,18 @@ class FindingActions:
         if session is None:
             return None
         rule_of = getattr(session, "rule", None) or (lambda _: None)
-        return Known(session.snapshot(), self._owner.clock.wall(), session.history, rule_of)
+        snapshot, entry = session.snapshot(), self.entry()
+        known = Known(snapshot, self._owner.clock.wall(), session.history, rule_of)
+        if entry is None:
+            return known
+        if self._alike is None:
+            self._alike = Alike(self._owner, self.answered)
+        past = self._alike.of(clues_of(entry, snapshot))
+        return known._replace(similar=[match.as_json() for match in past.matches], lemons=past.lemons)
+
+    def answered(self) -> None:
+        """Draw again: it is known now what looks like the finding."""
+        raise NotImplementedError
 
     def _say(self, entry: Entry, say: Callable[[float], None], words: str) -> None:
         from stethoscope.ui.present.finding_list import section_of
@@ -155,6 +171,18 @@ class FindingActions:
         if entry is not None:
             self._owner.open_triage_for(entry.finding)
 
+    def action_record_incident(self) -> None:
+        """Write it down as an incident."""
+        entry, session = self.entry(), self._owner.session
+        if entry is None or session is None:
+            self._owner.tell("there is no finding here")
+            return
+        snapshot, now = session.snapshot(), self._owner.clock.wall()
+        say = fact_writer(snapshot.catalogue)
+        self._owner.record(
+            lambda: draft_of_entry(entry, now, snapshot=snapshot, author=user(), say=say), f"finding/{entry.id}"
+        )
+
     def action_explain_rule(self) -> None:
         """Show what its rule looks for."""
         from stethoscope.ui.screens.rule import RuleScreen
@@ -200,6 +228,11 @@ class FindingScreen(FindingActions, RowsScreen):
     def changed(self, id_: str, section: str) -> None:
         """Draw again."""
         self._draw()
+
+    def answered(self) -> None:
+        """Draw again."""
+        if self.query("#keys"):
+            self._draw()
 
     def show_snapshot(self, _snapshot: FleetSnapshot, _now_mono: float, now_wall: float) -> None:
         """Take the state of this moment, once a second."""

@@ -60,6 +60,11 @@ class FindingsScreen(FindingActions, LinesScreen):
             self._held = {id_: section}
         self.draw()
 
+    def answered(self) -> None:
+        """Draw the card of the chosen one again."""
+        if self.query("#keys"):
+            self.show_lines()
+
     def show_snapshot(self, snapshot: FleetSnapshot, _now_mono: float, now_wall: float) -> None:
         """Take the state of this moment; what has not changed is drawn once a second, so that ages grow."""
         if snapshot.night is not self._drawn or int(now_wall) != self._second:

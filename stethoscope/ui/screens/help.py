@@ -53,6 +53,10 @@ def help_rows(
         ("result", "with what a probe said"),
         ("logs", "on the logs"),
         ("explained", "on an explanation"),
+        ("incidents", "on the incidents"),
+        ("incident", "on one incident"),
+        ("form", "in the form of an incident"),
+        ("conflict", "where two edited one incident"),
         ("everywhere", "everywhere"),
     ]
     parts.sort(key=lambda part: part[0] != here)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
+from stethoscope.model.verdict import HEALTHY
+from stethoscope.session.incident_draft import LogSaid, clues_of, draft_of_log, log_said
+from stethoscope.session.night import user
+from stethoscope.ui.alike import Alike
 from stethoscope.ui.bindings import bindings_of
 from stethoscope.ui.outside import copy, save
-from stethoscope.ui.present.logs import LogRow, Places, detail_rows, log_rows, log_title
+from stethoscope.ui.present.incident_alike import alike_rows
+from stethoscope.ui.present.incident_fact import fact_writer
+from stethoscope.ui.present.logs import LABEL_CELLS, LogRow, Places, detail_rows, log_rows, log_title
 from stethoscope.ui.screens.open_log import ask_which, take_paste
 from stethoscope.ui.screens.pages import LinesScreen, as_text
 from stethoscope.ui.widgets.rows import Lines, RowsView
@@ -18,6 +25,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from stethoscope.model.fleet import FleetSnapshot
+    from stethoscope.model.incident import Match
     from stethoscope.session.logbook import LogBook, OpenLog
     from stethoscope.specs.codes import Codes
     from stethoscope.ui.app import StethoscopeApp
@@ -25,6 +33,8 @@ if TYPE_CHECKING:
 
 AGES_S = 5.0
 """How often lines are drawn again only because time passes."""
+_ROOMY = 30
+"""From so many lines of the terminal on there is room for what looks like it."""
 _SAVED = 200
 """Width of what is copied and saved."""
 
@@ -46,6 +56,7 @@ class LogsScreen(LinesScreen):
         self._snapshot: FleetSnapshot | None = None
         self._now_wall = 0.0
         self._drawn: tuple[object, ...] = ()
+        self._alike = Alike(console, self.draw)
 
     def on_paste(self, event: events.Paste) -> None:
         """Decode what is pasted while this screen is in front."""
@@ -78,8 +89,10 @@ class LogsScreen(LinesScreen):
         fleet = self._snapshot.fleet if self._snapshot is not None else ""
         title = log_title(self.shown_log, self._snapshot, fleet, self._now_wall, cells, glyphs, replay=replay)
         self.query_one("#top", Lines).show([title])
+        similar = self._similar
         drawn = (
             self.shown_log,
+            similar,
             self.shown_log.version,
             self._every,
             view.cells,
@@ -93,7 +106,16 @@ class LogsScreen(LinesScreen):
         before = self._rows[self._chosen] if 0 <= self._chosen < len(self._rows) else None
         wide = (view.cells or cells) - 1
         places = Places(self._snapshot)
-        self._rows = log_rows(self.shown_log, places, self._codes, glyphs, wide, self._now_wall, every=self._every)
+        self._rows = log_rows(
+            self.shown_log,
+            places,
+            self._codes,
+            glyphs,
+            wide,
+            self._now_wall,
+            every=self._every,
+            similar=() if self.shown_log.of_fleet else [match.as_json() for match in similar],
+        )
         self._chosen = self._again(before)
         self.show_lines()
 
@@ -124,11 +146,36 @@ class LogsScreen(LinesScreen):
     def _current(self) -> LogRow | None:
         return self._rows[self._chosen] if 0 <= self._chosen < len(self._rows) else None
 
+    @property
+    def _said(self) -> LogSaid | None:
+        """Return what the log says; of the kernels of a fleet the trouble under the cursor, by default the first."""
+        decoded, log, row = self.shown_log.decoded, self.shown_log, self._current
+        if decoded is None or self._codes is None:
+            return None
+        places, words = Places(self._snapshot), log.title.split()
+        said = log_said(decoded, words[1] if words[:1] == ["job"] and len(words) == 2 else "")
+        verdict = row.verdict if row is not None and row.verdict is not None else decoded.verdict
+        said = replace(said, verdict=places.named(verdict))
+        if log.of_fleet:
+            hosts = {one.host for one in verdict.culprits}
+            events = [event for event in decoded.log.events if not hosts or event.origin.host in hosts]
+            said = replace(said, events=events, alternatives=())
+        return None if verdict.root_cause == HEALTHY and not verdict.supports else said
+
+    @property
+    def _similar(self) -> tuple[Match, ...]:
+        said = self._said
+        return self._alike.of(clues_of(said, self._snapshot)).matches if said is not None else ()
+
     def show_lines(self) -> None:
         """Show the lines, and below them what the chosen one means."""
         super().show_lines()
         cells, glyphs = self.size.width or 80, self._owner.glyphs
         rows = detail_rows(self._current, self.shown_log.decoded, self._codes, glyphs, cells)
+        if self.shown_log.of_fleet and self.size.height >= _ROOMY:
+            # Below, as many lines for every trouble, so that the list stands still.
+            alike = list(alike_rows([match.as_json() for match in self._similar[:1]], cells, LABEL_CELLS))
+            rows += [*alike, (), ()][:2]
         self.query_one("#detail", Lines).show(rows)
 
     # ---- what the keys do
@@ -156,6 +203,17 @@ class LogsScreen(LinesScreen):
         else:
             self._owner.tell("the line names no node of this fleet" if row is not None else "there is no line here")
 
+    def action_record_incident(self) -> None:
+        """Write down what the log says as an incident."""
+        said, snapshot, now = self._said, self._snapshot, self._owner.clock.wall()
+        if said is None:
+            self._owner.tell("the log tells of nothing that could be recorded")
+            return
+        say = fact_writer(snapshot.catalogue if snapshot is not None else {})
+        first = said.verdict.culprits[0].place if said.verdict.culprits else ""
+        key = "/".join(("log", self.shown_log.title, said.verdict.root_cause, first or ""))
+        self._owner.record(lambda: draft_of_log(said, now, snapshot=snapshot, author=user(), say=say), key)
+
     def action_choose_log(self) -> None:
         """Choose which log is shown."""
         ask_which(self._owner, self.book, self._snapshot, self.show_log)
@@ -174,7 +232,9 @@ class LogsScreen(LinesScreen):
     def _text(self) -> str:
         places = Places(self._snapshot)
         glyphs, wall = self._owner.glyphs, self._now_wall
-        rows = log_rows(self.shown_log, places, self._codes, glyphs, _SAVED, wall, every=self._every)
+        similar = () if self.shown_log.of_fleet else [match.as_json() for match in self._similar]
+        log = self.shown_log
+        rows = log_rows(log, places, self._codes, glyphs, _SAVED, wall, every=self._every, similar=similar)
         return as_text([row.row for row in rows])
 
     def action_copy_log(self) -> None:

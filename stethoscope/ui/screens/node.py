@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.screen import Screen
 
+from stethoscope.ui.alike import Alike
 from stethoscope.ui.bindings import bindings_of
 from stethoscope.ui.keys import footer_of
 from stethoscope.ui.outside import copy, open_shell, save
 from stethoscope.ui.present.assess import assess
 from stethoscope.ui.present.frame import footer, position, rule
 from stethoscope.ui.present.node.explain import as_text, explain
+from stethoscope.ui.present.node.history import SECTION
 from stethoscope.ui.present.node.moves import Stand, find, first, last, sideways, vertical
 from stethoscope.ui.present.node.page import ROOMY_LINES, WIDE, Page, node_page, node_text
 from stethoscope.ui.present.node.view import Spot, View, row_of
@@ -55,6 +57,7 @@ class NodeScreen(Screen[None]):
         self._stand: Stand | None = None
         self._x: int | None = None
         self._shown: object = None
+        self._alike = Alike(console, self._draw)
         self._moved = False
         """The cursor was moved; before that it follows the first thing that is wrong."""
         self.paused = False
@@ -124,7 +127,7 @@ class NodeScreen(Screen[None]):
             return
         mono, wall = self._now
         session, widget = self._owner.session, self.query_one(RowsView)
-        cells = widget.cells or self.size.width
+        cells, past = widget.cells or self.size.width, self._alike.at(self._node_name)
         self._view = View(
             assess(snapshot, mono),
             snapshot.node(self._node_name),
@@ -136,6 +139,8 @@ class NodeScreen(Screen[None]):
             focus=self.spot,
             opened=self._opened,
             roomy=cells >= WIDE and self.size.height >= ROOMY_LINES,
+            incidents=past.history,
+            lemons=past.lemons,
         )
         self._page = node_page(self._view)
         self._follow(self._page)
@@ -246,6 +251,10 @@ class NodeScreen(Screen[None]):
         if spot is not None and self._snapshot is not None and spot.key in {one.id for one in self._snapshot.findings}:
             self._owner.open_finding(spot.key)
             return
+        recorded = {one.id for one in self._view.incidents} if self._view is not None else set()
+        if spot is not None and spot.section == SECTION and spot.key in recorded:
+            self._owner.open_incident(spot.key)
+            return
         if page is None or spot is None or spot.section not in page.ids:
             return
         heading = find(page, Spot(spot.section))
@@ -303,14 +312,23 @@ class NodeScreen(Screen[None]):
         """Show the night's list, that of this node alone."""
         self._owner.open_findings(self._node_name)
 
+    def action_record_incident(self) -> None:
+        """Record something about this node, or about the device under the cursor."""
+        self._owner.record_by_hand(self._place)
+
+    @property
+    def _place(self) -> str:
+        """Return the device under the cursor, else the node."""
+        spot = self.spot
+        if spot is None or spot.scope is None or self._view is None:
+            return self._node_name
+        return self._view.snapshot.place(self._view.node, spot.scope, spot.position)
+
     def action_choose_probe(self) -> None:
         """Choose a probe to run on this node, or on the device under the cursor."""
         from stethoscope.ui.screens.probe import offer
 
-        spot, place = self.spot, ""
-        if spot is not None and spot.scope is not None and self._view is not None:
-            place = self._view.snapshot.place(self._view.node, spot.scope, spot.position)
-        offer(self._owner, self._node_name, place)
+        offer(self._owner, self._node_name, self._place if self._place != self._node_name else "")
 
     def action_triage(self) -> None:
         """Be led to the cause of what is wrong with the node."""

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from stethoscope.text import clean
-from stethoscope.ui.present.node import about, devices, host, links
+from stethoscope.ui.present.node import about, devices, history, host, links
 from stethoscope.ui.present.node.judge import finding_levels, judge
 from stethoscope.ui.present.node.view import (
     Line,
@@ -95,7 +95,12 @@ def _sections(view: View, wrong: list[Beyond]) -> list[Section]:
             host.processes(view, level("processes")),
         ]
     # A table of nothing but reasons says no more than the link does.
-    made += [host.log(view, level("log")), about.identity(view, level("identity")), about.probe(view, level("probe"))]
+    made += [
+        history.history(view),
+        host.log(view, level("log")),
+        about.identity(view, level("identity")),
+        about.probe(view, level("probe")),
+    ]
     return [section for section in made if section is not None]
 
 
