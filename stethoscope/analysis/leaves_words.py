@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from stethoscope.specs.condition_kernel import KernelLog
     from stethoscope.specs.condition_words import About, WordDiffers, WordIs
 
-LEAST_ALIKE = 4
+LEAST_ALIKE = 3
 """So many nodes must have the same word before another one is the odd one out, ..."""
 MOST_ODD = 0.2
-"""... and no more than this share may have any other: an upgrade that is under way is no fault of the nodes that have
-it behind them or before them."""
+"""... and no more than this share may have any other, unless it is a single one: an upgrade that is under way is no
+fault of the nodes that have it behind them or before them."""
 _ABOUT: WeakKeyDictionary[Layout, dict[About, Verdicts]] = WeakKeyDictionary()
 """What devices are does not change while the layout stands."""
 
@@ -59,7 +59,8 @@ def _usual(words: list[str | None]) -> str | None:
     if not counts:
         return None
     usual, alike = counts.most_common(1)[0]
-    return usual if alike >= LEAST_ALIKE and alike >= (1 - MOST_ODD) * counts.total() else None
+    odd = counts.total() - alike
+    return usual if alike >= LEAST_ALIKE and odd <= max(1, MOST_ODD * counts.total()) else None
 
 
 def about(leaf: About, moment: Moment, evaluator: Evaluator) -> Answer:

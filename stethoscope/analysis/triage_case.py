@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stethoscope.clock import iso
 from stethoscope.model.finding import Fact
-from stethoscope.model.ids import job_place
+from stethoscope.model.ids import job_place, node_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -37,6 +37,8 @@ _RANKS = (
 )
 _FLAGS = ("gone_together", "late_nobody", "all_starve", "stand_alike", "traffic_elsewhere", "loss_spikes")
 _SURE = 0.9
+_FEW_RANKS = 3
+"""More ranks of one node that are gone may be the neighbours of one that fell silent."""
 _FIRST_S = 120.0
 """A rank whose end stops its job is gone at most so long after that."""
 
@@ -74,6 +76,16 @@ class Case:
     def is_odd(self) -> bool:
         """Tell whether its loss jumps, whatever its speed is."""
         return bool(self.values.get("loss_spikes")) or "job_loss_jumps" in self.rules
+
+    @property
+    def left_first(self) -> str:
+        """Return the node of the rank or the few ranks that ended before all others while all could be read, empty
+        where that is not known: whatever ended the job is there."""
+        gone = self.values.get("rank_gone")
+        if not isinstance(gone, tuple) or "rank_blind" in self.values or len(gone) > _FEW_RANKS:
+            return ""
+        nodes = {node_of(place) for place in gone}
+        return nodes.pop() if len(nodes) == 1 else ""
 
     @property
     def lost(self) -> float:

@@ -27,7 +27,7 @@ _FITS = 0.6
 """What explains others elsewhere in a job has to fit what the job does at least so well."""
 _SOME = 0.42
 """... and weighs at least so much."""
-_NOT_SO = 0.3
+_NOT_SO, _ELSEWHERE = 0.3, 0.55
 _CLEAR, _OLD = 0.7, 0.8
 """What weighs so much and is new leaves so much of the fit of what is old."""
 
@@ -197,6 +197,8 @@ def _fit(one: Hypothesis, case: Case) -> float:
             fit = _NOT_SO
         if is_unfelt(one):
             fit = min(fit, _NOT_SO)
+        if case.trouble in (STOPPED, ENDED) and _is_elsewhere(one, case):
+            fit = min(fit, _ELSEWHERE)
     if not pictured and case.since is not None and one.since is not None:
         seen_within = one.spec.seen_within if one.spec is not None else LATE_S
         if one.since > case.since + max(_AFTER_S, seen_within) and not any(
@@ -206,6 +208,12 @@ def _fit(one: Hypothesis, case: Case) -> float:
         elif one.since < case.since - _BEFORE_S:
             fit *= 0.7
     return fit
+
+
+def _is_elsewhere(one: Hypothesis, case: Case) -> bool:
+    """Tell whether it is on one node, and the rank that ended first on another."""
+    first = case.left_first
+    return bool(first) and one.unit in case.nodes and one.unit != first
 
 
 def _shows(one: Hypothesis, case: Case, places: Places) -> bool:

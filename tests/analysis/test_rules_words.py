@@ -57,11 +57,27 @@ def test_a_word_that_differs_from_nearly_all() -> None:
 
 
 def test_two_populations_or_a_few_nodes_have_no_odd_one() -> None:
-    for words in (["a", "a", "a", "b"], ["a", "a", "a", "b", "b", "b"], ["a", "b", "c", "d", "e"], ["a"] * 6):
+    for words in (
+        ["a", "a", "b"],
+        ["a", "a", "a", "b", "b"],
+        ["a", "a", "a", "b", "b", "b"],
+        ["a", "b", "c", "d", "e"],
+        ["a"] * 6,
+    ):
         made = fleet(len(words))
         for number, word in enumerate(words, start=1):
             made.part("identity", f"n{number}", dt=0.0, words={"driver_version": word})
         assert active(judge("[{word: driver_version, differs: fleet}]").evaluate(made.look())) == []
+
+
+def test_one_of_four_is_the_odd_one() -> None:
+    """Of five or six nodes that is no less clear; two of five may be half of an upgrade."""
+    for words in (["a", "a", "a", "b"], ["a", "a", "a", "a", "b"], ["a", "a", "a", "a", "a", "b"]):
+        made = fleet(len(words))
+        for number, word in enumerate(words, start=1):
+            made.part("identity", f"n{number}", dt=0.0, words={"driver_version": word})
+        found = active(judge("[{word: driver_version, differs: fleet}]").evaluate(made.look()))
+        assert found == [f"n{len(words)}"]
 
 
 def test_a_word_is_one_of_a_list_and_unknown_where_nothing_is_said() -> None:

@@ -331,3 +331,30 @@ def test_what_came_when_the_job_stopped_goes_before_what_had_long_been_there(
         one.case = case
     outdate(hypotheses)
     assert {one.cause: one.fit for one in hypotheses} == fits
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        # The rank that ended first is elsewhere: the link that flaps did not end it.
+        ({"rank_gone": ("gpu-003/gpu/5",)}, 0.55),
+        ({"rank_gone": ("gpu-002/gpu/5",)}, 1.0),
+        # Ranks beside a node that cannot be read, or a whole node of them, may be the neighbours.
+        ({"rank_gone": ("gpu-003/gpu/5",), "rank_blind": ("gpu-001/gpu/0",)}, 1.0),
+        ({"rank_gone": tuple(f"gpu-003/gpu/{number}" for number in range(8))}, 1.0),
+    ],
+)
+def test_what_ended_a_job_is_where_a_rank_ended_first(values: dict[str, Value], expected: float) -> None:
+    hypotheses = hypotheses_of([claim("ib_link_fault", "gpu-002/ib/mlx5_1", since=990.0)], BOOKS, PLACES)
+    case = Case("job/7", JOB, frozenset(JOB.nodes), values={"trouble": ENDED, **values}, since=1000.0)
+    fit(hypotheses, [case], PLACES)
+    assert [one.fit for one in hypotheses] == [expected]
+
+
+def test_one_error_that_the_hardware_repaired_is_nothing() -> None:
+    said = LogVerdict("pcie_fault", 0.7, Severity.P2, "repaired", "aer.corrected.summary", (Culprit(None, "gpu-001"),))
+    scene = replace(SCENE, logs=(Heard(Log([], []), said),))
+    assert claims_of(scene, BOOKS, OfTwoNodes(SCENE), []) == []
+    worse = replace(said, signature="aer.uncorrected.summary")
+    found = claims_of(replace(scene, logs=(Heard(Log([], []), worse),)), BOOKS, OfTwoNodes(SCENE), [])
+    assert [one.cause for one in found] == ["pcie_fault"]
