@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from stethoscope.cli.knowledge import knowledge_options
 from stethoscope.cli.playbooks import directories as directories_of
 from stethoscope.cli.playbooks import playbooks_option
 from stethoscope.cli.say import say
@@ -13,7 +14,9 @@ from stethoscope.cli.source import SourceOptions, source_options, with_keys
 from stethoscope.errors import EXIT_HEALTHY, EXIT_PLANNED, EXIT_URGENT, UsageError
 
 if TYPE_CHECKING:
-    from stethoscope.model.verdict import Diagnosis
+    from collections.abc import Iterator, Mapping
+
+    from stethoscope.model.verdict import Diagnosis, Scene
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document (stethoscope.triage/1).")
 @click.option("--watch", metavar="TIME", default="20s", show_default=True, help="How long a fleet is watched first.")
 @click.option("--no-measure", is_flag=True, help="Run nothing on nodes but the stream probe.")
+@knowledge_options
 @playbooks_option
 def command(
     source: SourceOptions,
@@ -35,6 +39,8 @@ def command(
     as_json: bool,
     watch: str,
     no_measure: bool,
+    incidents: str | None,
+    no_kb: bool,
     playbooks: tuple[str, ...],
 ) -> int:
     """Say what is wrong, to whom, why that is believed, what would settle it, and what is safe to do now.
@@ -62,7 +68,7 @@ def command(
     looking = Looking(source, directories_of(playbooks), focus, at, _seconds(watch), not no_measure)
     outcome = triage(looking, auto=auto)
     if outcome.found is not None and outcome.prints:
-        _print(outcome.found, as_json=as_json)
+        _print(outcome.found if no_kb else _with_alike(outcome.found, outcome.scene, incidents), as_json=as_json)
     if outcome.status is not None:
         return outcome.status
     return EXIT_HEALTHY if outcome.found is None else exit_code(outcome.found)
@@ -75,6 +81,21 @@ def _seconds(watch: str) -> float:
         return duration_s(watch)
     except ValueError as error:
         raise UsageError(f"--watch: {error}") from None
+
+
+def _with_alike(found: Diagnosis, scene: Scene | None, incidents: str | None) -> Diagnosis:
+    """Return the diagnosis with what of the past looks like it; nothing does where nothing is wrong."""
+    from stethoscope.model.verdict import HEALTHY
+
+    if found.verdict.root_cause == HEALTHY or scene is None:
+        return found
+    from dataclasses import replace
+
+    from stethoscope.cli.knowledge import alike
+    from stethoscope.session.incident_draft import clues_of
+
+    matches = alike(clues_of(found, scene.snapshot, scene.entries), incidents)
+    return replace(found, similar=tuple(match.as_json() for match in matches))
 
 
 def _print(found: Diagnosis, *, as_json: bool) -> None:
@@ -120,8 +141,17 @@ def lines_of(found: Diagnosis) -> list[str]:
     if found.wanted:
         lines += ["", "what would settle it:"]
         lines += [f"  {one.place}: {one.command or one.probe} - {one.settles}" for one in found.wanted]
+    if found.similar:
+        lines += ["", "looks like:", *(line for one in found.similar for line in _alike_lines(one))]
     if found.actions:
         lines += ["", "now:", *(f"  {action}" for action in found.actions)]
     if found.path:
         lines += ["", "the way there:", *(f"  {step.question} {step.answer}" for step in found.path)]
     return lines
+
+
+def _alike_lines(one: Mapping[str, Any]) -> Iterator[str]:
+    kind = ", a well-known kind" if one["status"] == "reference" else ""
+    yield f"  {one['id']}{kind}: {one['title']} ({', '.join(one['reasons'])})"
+    if one["fixed_by"]:
+        yield f"    {'helps' if kind else 'fixed by'}: {' '.join(one['fixed_by'].split())}"

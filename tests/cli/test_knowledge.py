@@ -1,4 +1,4 @@
-"""`decode` says what looks like it in the past."""
+"""`decode` and `triage --auto` say what looks like it in the past."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
+from stethoscope.analysis.fold import FleetState
+from stethoscope.cli import triage, triage_look
 from stethoscope.cli.decode import command
+from stethoscope.model.finding import Severity
 from stethoscope.model.incident import Incident, Times
+from stethoscope.model.logs import Culprit
+from stethoscope.model.verdict import Diagnosis, Scene, Verdict
 from stethoscope.session.incidents import Library
+from stethoscope.specs.metric import load_catalogue
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,3 +66,28 @@ def test_the_document_has_it_too(log: str, tmp_path: Path) -> None:
 def test_where_nothing_is_wrong_nothing_looks_like_it(tmp_path: Path) -> None:
     (tmp_path / "quiet.log").write_text("step 1 loss 2.0\n" * 3)
     assert json.loads(decoded(str(tmp_path / "quiet.log"), "--json"))["similar"] == []
+
+
+def test_an_unattended_triage_says_it_too(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Diagnosis(
+        "local",
+        "hardware",
+        Verdict(
+            "gpu_fallen_off_bus",
+            0.9,
+            Severity.P0,
+            "gpu-014/gpu/3 is gone",
+            (Culprit(place="gpu-014/gpu/3"),),
+            signature="xid.79",
+        ),
+    )
+    scene = Scene(0.0, FleetState(load_catalogue(), (), "prod").snapshot(0.0, 0.0))
+    monkeypatch.setattr(triage_look, "triage", lambda *_, **__: triage_look.Outcome(found, None, True, scene))
+    run = CliRunner()
+    page = run.invoke(triage.command, ["--auto", "--hosts", "gpu-014"], standalone_mode=False).output
+    assert "looks like:\n  REF-xid79-riser, a well-known kind: A GPU falls off the bus" in page
+    assert "\n    helps: A cold power cycle" in page
+    said = run.invoke(triage.command, ["--auto", "--hosts", "gpu-014", "--json"], standalone_mode=False).output
+    assert json.loads(said)["similar"][0]["id"] == "REF-xid79-riser"
+    none = run.invoke(triage.command, ["--auto", "--hosts", "gpu-014", "--no-kb"], standalone_mode=False).output
+    assert "looks like" not in none
