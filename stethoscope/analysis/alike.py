@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_LONG = 2**16
 _FIRST = 64
 """So many cells tell of most arrays that they need all their digits."""
 
@@ -93,6 +94,22 @@ class Recall:
         made = make()
         self._made[key] = (of, made)
         return made
+
+    def joined(self, array: Array) -> Array:
+        """Return another array that was made and says the same, where this one, which nobody may change any more, is
+        as long as those of links and devices are: that is rarely made and takes megabytes."""
+        if array.size >= _LONG and not is_uniform(array):
+            ends = array[:: array.size // 3].tobytes()
+            for _, made in self._made.values():
+                if (
+                    isinstance(made, np.ndarray)
+                    and made.shape == array.shape
+                    and made.dtype == array.dtype
+                    and made[:: array.size // 3].tobytes() == ends
+                    and is_equal(made, array)
+                ):
+                    return made
+        return array
 
     def same(self, key: Hashable, array: Array) -> Array:
         """Return the array of last time when this one says the same, else this one; nobody may change it any more."""

@@ -17,7 +17,7 @@ from stethoscope.analysis.leaves import SINGLE_LOOK_S, absent, against, compare,
 from stethoscope.analysis.leaves_words import about, kernel_log, word_differs, word_is
 from stethoscope.analysis.long import long, long_memory
 from stethoscope.analysis.past import Past
-from stethoscope.analysis.plans import LeafPlan, Plan
+from stethoscope.analysis.plans import NO_ANSWER, LeafPlan, Plan
 from stethoscope.analysis.shares import share, share_memory
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Flags, Hold, Verdicts
 from stethoscope.model.grid import is_uniform
@@ -173,6 +173,13 @@ class Evaluator:
         self._look += 1
         for memory in self._shared.values():
             memory.take(moment)
+
+    def rest(self) -> None:
+        """Let go of what was said of this moment, once nobody asks any more: it would stay until the next one."""
+        for leaf in self._leaves.values():
+            leaf.answer, leaf.look = NO_ANSWER, 0
+        for plan in self._plans.values():
+            plan.verdicts, plan.look = NO_ANSWER[0], 0
 
     def verdicts(self, condition: Condition, scope: Scope, moment: Moment) -> Verdicts:
         """Return the verdict of each row of `scope`."""

@@ -9,7 +9,7 @@ per second.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from stethoscope.model.rows import first_row, has_same_rows, identities
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stethoscope.model.fleet import FleetSnapshot, Floats, Node
+    from stethoscope.model.fleet import FleetSnapshot, Floats, Node, PartAge
     from stethoscope.model.metric import Metric
 
 Column = npt.NDArray[np.floating[Any]] | Packed
@@ -36,10 +36,11 @@ _EVERY_MOST_S = 15.0
 """Seconds between two samples of fleets of up to so many nodes, and of larger ones."""
 MOST_S = 900.0
 """Nothing older is kept, however much room there is."""
-BYTES = 24 * 2**20
+BYTES = 20 * 2**20
 """Room for five minutes of 2,000 nodes with eight GPUs and eight ports each."""
 _DUE_SHARE = 0.98
 """A sample may come so much before it is due: timers are never exact."""
+_NONE: Mapping[str, PartAge] = {}
 
 
 def every_s(nodes: int) -> float:
@@ -64,6 +65,8 @@ class History:
         self._kept: dict[Scope, dict[str, int]] = {}
         self._samples: deque[_Sample] = deque()
         self._nodes: tuple[Node, ...] = ()
+        """As they were when rows came to stand for what they stand for."""
+        self._inventory: object = None
         self._born: dict[Scope, Compact] = {}
         """Monotonic time since which each row stands for the device that it stands for now."""
         self.bytes = 0
@@ -120,7 +123,7 @@ class History:
         """Forget everything."""
         self._samples.clear()
         self._born.clear()
-        self._nodes = ()
+        self._nodes, self._inventory = (), None
         self.bytes = 0
 
     def series(self, scope: Scope, metric: str, row: int) -> tuple[Floats, Floats]:
@@ -166,14 +169,17 @@ class History:
         return float(np.count_nonzero(known & bit)) / known.size if known.size else None
 
     def _is_same_fleet(self, snapshot: FleetSnapshot) -> bool:
+        if self._has_same_rows(snapshot):
+            return True
         return len(snapshot.nodes) == len(self._nodes) and all(
             old is new or old.name == new.name for old, new in zip(self._nodes, snapshot.nodes, strict=True)
         )
 
     def _follow_rows(self, snapshot: FleetSnapshot) -> None:
         """Let the series of rows begin now whose device is another one than at the sample before."""
+        is_same = self._has_same_rows(snapshot)
         pairs = zip(self._nodes, snapshot.nodes, strict=bool(self._nodes))
-        others = [(old, new) for old, new in pairs if not has_same_rows(old, new)]
+        others = [] if is_same else [(old, new) for old, new in pairs if not has_same_rows(old, new)]
         for scope, table in snapshot.tables.items():
             known = self._born.setdefault(scope, Compact())
             more = max(0, table.values.shape[1] - len(known))
@@ -182,7 +188,13 @@ class History:
                 for old, new in others:
                     _begin_others(born, old, new, scope, snapshot.mono)
                 known.keep(born)
-        self._nodes = snapshot.nodes
+        if not is_same:
+            # Not with what each node says of itself now, which another snapshot will have in its place.
+            self._nodes = tuple([replace(node, parts=_NONE) for node in snapshot.nodes])
+            self._inventory = snapshot.inventory
+
+    def _has_same_rows(self, snapshot: FleetSnapshot) -> bool:
+        return self._inventory is not None and snapshot.inventory is self._inventory
 
     def _drop_oldest(self) -> None:
         oldest = self._samples.popleft()

@@ -37,7 +37,8 @@ class Layout:
             at = np.repeat(first, count) + within
             # There are half a million rows of links and devices in a large fleet.
             self.owner[scope] = np.full(rows, -1, dtype=np.int32)
-            self.position[scope] = np.full(rows, -1, dtype=np.int32)
+            few = scope is not Scope.JOB and int(count.max(initial=0)) < 2**15
+            self.position[scope] = np.full(rows, -1, dtype=np.int16 if few else np.int32)
             self.owner[scope][at] = np.repeat(np.arange(len(self._nodes)), count)
             self.position[scope][at] = within
         self._place_jobs(snapshot)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from stethoscope.specs.condition import Leaf
 
 
+T = TypeVar("T")
 KERNEL_LOG_NOTE = "kernel_log"
 """Key of a node's notes that says why its kernel log cannot be read."""
 
@@ -75,6 +76,14 @@ class Moment:
         self._kernel_lines: dict[str, dict[str, LogEvent]] | None = None
         self._medians: dict[tuple[str, str], Floats] = {}
         self._changes: dict[Hashable, tuple[Floats, Floats, Floats]] = {}
+        self._once: dict[Hashable, Any] = {}
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what `make` makes, once at this moment for all that ask for it by the same key."""
+        if key not in self._once:
+            self._once[key] = make()
+        made: T = self._once[key]
+        return made
 
     def table(self, metric: str) -> tuple[Table, int | None]:
         """Return the table of a metric and its column, None when this fleet's tables do not have it."""
@@ -147,8 +156,8 @@ class Moment:
 
         def make() -> Floats:
             if fresh is None or fresh.all():
-                return settled(read())
-            return settled(np.where(self.seen(metric), read(), np.nan))
+                return self.recall.joined(settled(read()))
+            return self.recall.joined(settled(np.where(self.seen(metric), read(), np.nan)))
 
         return self.recall.made((metric, what), (*of, fresh), make)
 
@@ -199,7 +208,7 @@ class Moment:
         if key not in self._medians:
             values, groups = self.values(metric), self.groups(self.catalogue[metric].scope, of)
             self._medians[key] = self.recall.made(
-                ("medians", *key), (values, groups), lambda: settled(group_medians(values, groups))
+                ("medians", *key), (values, groups), lambda: self.recall.joined(settled(group_medians(values, groups)))
             )
         return self._medians[key]
 

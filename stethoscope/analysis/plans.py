@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from stethoscope.specs.condition import Condition, Leaf
 
 
+NO_ANSWER: Answer = (np.empty(0, np.int8), None)
+NO_ANSWER[0].flags.writeable = False
+
+
 @dataclass(eq=False, slots=True)
 class LeafPlan:
     """One leaf, whatever the scopes of the conditions that it is a part of."""
@@ -22,7 +26,7 @@ class LeafPlan:
     scope: Scope
     look: int = 0
     """Number of the moment of which the answer is."""
-    answer: Answer = field(default_factory=lambda: (np.empty(0, np.int8), None))
+    answer: Answer = field(default_factory=lambda: NO_ANSWER)
 
 
 @dataclass(eq=False, slots=True)
@@ -42,4 +46,4 @@ class Plan:
     """Whether a part must see every moment."""
     look: int = 0
     """Number of the moment of which the verdicts are."""
-    verdicts: Verdicts = field(default_factory=lambda: np.empty(0, np.int8))
+    verdicts: Verdicts = field(default_factory=lambda: NO_ANSWER[0])

@@ -166,6 +166,7 @@ class Engine:
             self._advance(rule, state, verdicts, moment, watched)
         shown = self._tell(moment)
         self._clear(shown, moment)
+        self._evaluator.rest()
         findings = [*(entry.finding for entry in shown.values()), *(finding for _, finding in self._cleared.values())]
         return tuple(sorted(findings, key=lambda f: (f.state != "active", f.severity.rank, f.since, f.id)))
 
