@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,18 +47,20 @@ class Source:
         """Return the incident that it fills, with an empty id."""
         from stethoscope.session import incident_draft, incident_said
 
+        if not self.is_given:
+            return incident_draft.draft_by_hand(now, author=author)
+        from stethoscope.specs.metric import load_catalogue
+        from stethoscope.ui.present.incident_fact import fact_writer
+
+        say = fact_writer(load_catalogue())
         if self.triage is not None:
             found = incident_said.diagnosis_of(*_document(self.triage, "--triage"))
-            return incident_draft.draft_of_verdict(found, now, author=author)
+            return incident_draft.draft_of_verdict(found, now, author=author, say=say)
         if self.decode is not None:
             said = incident_said.log_said_of(*_document(self.decode, "--decode"))
-            return incident_draft.draft_of_log(said, now, author=author)
-        if self.finding is not None:
-            from dataclasses import replace
-
-            fleet, entry = _entry(self.finding, self.of)
-            return replace(incident_draft.draft_of_entry(entry, now, author=author), fleet=fleet)
-        return incident_draft.draft_by_hand(now, author=author)
+            return incident_draft.draft_of_log(said, now, author=author, say=say)
+        fleet, entry = _entry(self.finding or "", self.of)
+        return replace(incident_draft.draft_of_entry(entry, now, author=author, say=say), fleet=fleet)
 
     def clues(self) -> Clues:
         """Return what of it is compared with the past."""

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -25,20 +29,28 @@ def sections(body: str, level: int = 2) -> tuple[Section, ...]:
     """Return the sections of a Markdown text by its headings of at most `level`; `#` in a block of code is no
     heading, and a section without heading and text is left out."""
     found: list[tuple[str, list[str], int]] = [("", [], 1)]
-    fence = ""
-    for number, line in enumerate(body.splitlines(), 1):
-        mark = _FENCE.match(line)
-        if fence:
-            if mark is not None and mark[1].startswith(fence) and not line.strip(" \t`~"):
-                fence = ""
-        elif mark is not None:
-            fence = mark[1]
-        elif (heading := _HEADING.fullmatch(line)) is not None and len(heading[1]) <= level:
+    for number, (line, is_code, _) in enumerate(lines_of(body), 1):
+        heading = None if is_code else _HEADING.fullmatch(line)
+        if heading is not None and len(heading[1]) <= level:
             found.append((heading[2].strip(), [], number))
-            continue
-        found[-1][1].append(line)
+        else:
+            found[-1][1].append(line)
     made = (Section(title, _trimmed(lines), number) for title, lines, number in found)
     return tuple(section for section in made if section.title or section.text)
+
+
+def lines_of(text: str) -> Iterator[tuple[str, bool, str]]:
+    """Yield each line of a Markdown text, whether it is of a block of code, and the fence that is to end one behind
+    it: empty where none is open."""
+    fence = ""
+    for line in text.splitlines():
+        mark = _FENCE.match(line)
+        is_code = bool(fence) or mark is not None
+        if not fence:
+            fence = mark[1] if mark is not None else ""
+        elif mark is not None and mark[1].startswith(fence) and not line.strip(" \t`~"):
+            fence = ""
+        yield line, is_code, fence
 
 
 def section(body: str, *titles: str) -> str:

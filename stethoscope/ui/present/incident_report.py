@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stethoscope.clock import duration, iso
-from stethoscope.model.incident_body import sections
+from stethoscope.model.incident_body import lines_of, sections
 from stethoscope.text import clean, clean_text
 from stethoscope.ui.present.incident_text import STAGES, stamp, took_words
 
@@ -28,7 +28,6 @@ _PREVENTION = (
 )  # fmt: skip
 _TIMELINE = ("timeline", "时间线")
 _HEADING = re.compile(r"( {0,3})(#{1,6})(?=[ \t])")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _STAGE_WORDS = {
     "began": "it began",
     "detected": "first seen",
@@ -160,17 +159,14 @@ def _chapter_of(title: str) -> str | None:
 
 def _below(text: str, level: int) -> str:
     """Return Markdown whose headings are at least of `level`, and whose blocks of code all end."""
+
+    def deeper(found: re.Match[str]) -> str:
+        return found[1] + "#" * min(6, max(len(found[2]), level))
+
     lines, fence = [], ""
-    for line in text.splitlines():
-        mark = _FENCE.match(line)
-        if fence:
-            if mark is not None and mark[1].startswith(fence) and not line.strip(" \t`~"):
-                fence = ""
-        elif mark is not None:
-            fence = mark[1]
-        else:
-            line = _HEADING.sub(lambda found: found[1] + "#" * min(6, max(len(found[2]), level)), line, count=1)
-        lines.append(line)
+    for line, is_code, behind in lines_of(text):
+        lines.append(line if is_code else _HEADING.sub(deeper, line, count=1))
+        fence = behind
     # One that is never closed would swallow every chapter behind it.
     return "\n".join([*lines, fence] if fence else lines)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from stethoscope.analysis.incident_stats import spans_of
 from stethoscope.clock import duration
 from stethoscope.model.finding import Severity
 from stethoscope.model.incident import Status
@@ -44,6 +43,8 @@ def stamp(wall: float) -> str:
 
 def took_words(incident: Incident) -> list[str]:
     """Return how long the stages took as words: `detected in 22 s`, and what cannot be told left out."""
+    from stethoscope.analysis.incident_stats import spans_of  # lists and searches do without
+
     spans = spans_of(incident)
     told = (
         ("detected after", spans.detect_s),
