@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import threading
 from dataclasses import fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from stethoscope import redact
 from stethoscope.clock import Clock, SystemClock, iso
 from stethoscope.errors import DataError, did_you_mean
 from stethoscope.model.incident import Incident, Times
-from stethoscope.paths import bundled, cache_dir, data_dir
-from stethoscope.specs.incident import read_incident
-from stethoscope.store.drafts import Draft, Drafts
+from stethoscope.paths import bundled, cache_dir, config_dir, data_dir, is_there
 from stethoscope.store.incidents import IncidentFiles, Reading, Version
 from stethoscope.text import clean, clean_page
 
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
 
     from stethoscope.analysis.incident_similar import Past
     from stethoscope.model.incident import Clues, Lemon, Match, Search, Trouble
+    from stethoscope.store.drafts import Draft, Drafts
     from stethoscope.store.incident_index import IncidentIndex
 
 Answer = TypeVar("Answer")
@@ -41,7 +40,8 @@ def incidents_dir(said: str | Path | None = None) -> Path:
     data directory. DataError for settings that are broken."""
     from pathlib import Path
 
-    if said is None:
+    # Most have no settings, and do not wait for a reader of YAML to find none.
+    if said is None and is_there(config_dir() / "config.yaml"):
         from stethoscope.specs.config import load_config
 
         settings = load_config()
@@ -69,7 +69,7 @@ class Library:
         self._seeds = IncidentFiles(bundled("playbooks") / "incidents") if seeds else None
         self._cache = cache
         self._clock: Clock = clock if clock is not None else SystemClock()
-        self._drafts = Drafts(drafts)
+        self._draft_directory = drafts
         self._lock = threading.RLock()
         self._index: IncidentIndex | None = None
         self._listed: tuple[int, list[Incident]] = (-1, [])
@@ -234,6 +234,8 @@ class Library:
 
         DataError, with line and column, where it says no incident; else as `save`.
         """
+        from stethoscope.specs.incident import read_incident
+
         incident = read_incident(text, expected.path)
         safe = redacted(incident)
         with self._lock:
@@ -285,8 +287,16 @@ class Library:
 
         return lemons(self.all(), self._clock.wall(), load_limits(), places)
 
+    @cached_property
+    def _drafts(self) -> Drafts:
+        from stethoscope.store.drafts import Drafts
+
+        return Drafts(self._draft_directory)
+
     def save_draft(self, key: str, incident: Incident, expected: Version | None = None) -> None:
         """Keep what is being written under `key`; DataError when that cannot be."""
+        from stethoscope.store.drafts import Draft
+
         digest = expected.digest if expected is not None else ""
         self._drafts.save(Draft(key=key, saved=self._clock.wall(), expected=digest, incident=incident))
 
@@ -301,6 +311,8 @@ class Library:
 
 def redacted(incident: Incident) -> Incident:
     """Return an incident with all its text clean and without what looks like a secret, and how many those were."""
+    from stethoscope import redact
+
     counted = 0
 
     def safe(value: Any, page: bool = False) -> Any:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from stethoscope.model.finding import Severity
@@ -232,6 +231,8 @@ class _Reader:
         return tuple(found)
 
     def _no_such(self, what: str, word: str, known: Iterable[str], otherwise: str = "") -> None:
+        from difflib import get_close_matches
+
         known = list(known)
         begins = [one for one in known if one.startswith(word.lower())]
         near = begins[:1] or get_close_matches(word.lower(), known, n=1, cutoff=0.5)

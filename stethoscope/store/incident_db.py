@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
@@ -25,8 +25,13 @@ KEPT_DAYS = 90.0
 """An index that nobody opened for so long is of a directory that is no more."""
 BROKEN = (apsw.CorruptError, apsw.NotADBError, apsw.FormatError)
 """What a file says that is no index, or half of one."""
+# A question reads in few pages what stands together; several consoles read while one writes.
+_SETTINGS = """PRAGMA page_size = 16384; PRAGMA journal_mode = wal; PRAGMA synchronous = normal;
+               PRAGMA cache_size = -65536"""
 # What binds letters to one word in running text separates parts of a name in ours: nccl.timeout, ib_link_fault.
 _JOINTS = {ord(character): " " for character in "_.:"}
+_CATEGORIES = ("Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No")
+"""What a word has one of: letters and digits."""
 
 
 def index_path(directories: Iterable[Path], cache: Path) -> Path:
@@ -59,15 +64,26 @@ class Database:
 
     @property
     def words(self) -> Table:
-        """Return the table of words; who only asks for incidents does not wait the 50 ms that its tools take to load.
-
-        Words can be written after this alone.
-        """
+        """Return the table of words with the library's tools for it, which take 50 ms to load: a search that finds
+        something needs none of them."""
         if self._words is None:
-            import apsw.fts5
+            from apsw.fts5 import Table
 
-            _register(self.connection)
-            self._words = apsw.fts5.Table(self.connection, "words")
+            class Words(Table):
+                """The table, which compares a mistyped word only with those that can be it."""
+
+                def closest_tokens(self, token: str, **how: Any) -> list[tuple[float, str]]:
+                    """Return the known tokens that are nearest to `token`, with how near they are."""
+                    letters, length = set(token), len(token)
+                    known = how.pop("all_tokens", None) or self.tokens.items()
+                    how["all_tokens"] = [
+                        one
+                        for one in known
+                        if -3 < len(one[0]) - length < 3 and len(letters.symmetric_difference(one[0])) < 4
+                    ]
+                    return super().closest_tokens(token, **how)
+
+            self._words = Words(self.connection, "words")
         return self._words
 
     def close(self) -> None:
@@ -100,7 +116,8 @@ class Database:
         connection = apsw.Connection(str(path))
         try:
             connection.set_busy_timeout(BUSY_MS)
-            connection.execute("PRAGMA journal_mode = wal; PRAGMA synchronous = normal; PRAGMA cache_size = -65536")
+            connection.execute(_SETTINGS)
+            register(connection)
             _make(connection)
         except BaseException:
             connection.close()
@@ -118,31 +135,44 @@ class Database:
                 with connection.backup("main", kept, "main") as copy:
                     copy.step()
                 kept.close()
+                register(connection)
                 _make(connection)
                 return connection
         connection = apsw.Connection(":memory:")
+        register(connection)
         _make(connection)
         return connection
 
 
-def _register(connection: apsw.Connection) -> None:
-    import apsw.fts5
-    import apsw.unicode
+def register(connection: apsw.Connection) -> None:
+    """Let `connection` read and write the table of words."""
+    connection.register_fts5_tokenizer("stethoscope", lambda _connection, _arguments: tokens_of)
 
-    categories = apsw.fts5.convert_unicode_categories("L* N*")
 
-    def words(_db: apsw.Connection, _args: list[str]) -> Any:
-        def tokenize(text: str, _flags: int, _locale: str | None) -> Iterator[Any]:
-            yield from apsw.unicode.word_iter_with_offsets(
-                text.translate(_JOINTS), 0, categories=categories, emoji=True, regional_indicator=True
-            )
+def tokens_of(utf8: bytes, _flags: int = 0, _locale: str | None = None) -> Iterator[tuple[int, int, str]]:
+    """Yield start, end (in bytes) and token of each word of a text, by the rules of Unicode: what the library's own
+    tokenizers do in several steps.
 
-        return tokenize
+    Case, marks and widths make no difference. Where words stand without spaces each character is one, so that two of
+    them side by side are found.
+    """
+    from apsw import unicode
 
-    # Ours is named in the tables; the others are what it is wrapped in.
-    tokenizers: dict[str, Any] = dict(cast("Any", apsw.fts5.map_tokenizers))
-    tokenizers["stethoscope"] = apsw.fts5.StringTokenizer(words)
-    apsw.fts5.register_tokenizers(connection, tokenizers)
+    text = utf8.decode("utf-8", "replace")
+    plain = len(text) == len(utf8)
+    place = behind = 0
+    words: Any = unicode.word_iter_with_offsets(
+        text.translate(_JOINTS), 0, categories=_CATEGORIES, emoji=True, regional_indicator=True
+    )
+    for start, end, word in words:
+        if plain:
+            yield start, end, word.lower()
+            continue
+        token = unicode.casefold(unicode.strip(word))
+        first = place + len(text[behind:start].encode("utf-8", "replace"))
+        place, behind = first + len(text[start:end].encode("utf-8", "replace")), end
+        if token:
+            yield first, place, token
 
 
 def _make(connection: apsw.Connection) -> None:
@@ -154,7 +184,6 @@ def _make(connection: apsw.Connection) -> None:
     try:
         # Another console may have been faster.
         if connection.execute("PRAGMA user_version").get != VERSION:
-            _register(connection)
             connection.execute(TABLES)
             connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")

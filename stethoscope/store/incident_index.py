@@ -14,12 +14,11 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import apsw
-import msgspec
 
 from stethoscope.errors import DataError
 from stethoscope.model.incident import Incident, Trouble
 from stethoscope.store.incident_db import BROKEN, Database, index_path, remove, tidy
-from stethoscope.store.incident_tables import asked, columns_of, terms_of
+from stethoscope.store.incident_tables import asked, columns_of, packed, terms_of, unpacked
 from stethoscope.store.incidents import IncidentFiles, Reading, Seen, Version, as_reference
 
 if TYPE_CHECKING:
@@ -38,7 +37,6 @@ _RACY_NS = 2_000_000_000
 """A file that changed so shortly before it was read may have changed again without looking so."""
 _SETTLED_NS = 100_000_000
 _LOCK_S, _POLL_S = 1.0, 0.02
-_DECODER: Any = msgspec.msgpack.Decoder(Incident)
 
 
 class IncidentIndex:
@@ -89,7 +87,7 @@ class IncidentIndex:
         Nothing is yielded where nothing changed, or where another console is at it. DataError when the directory cannot
         be looked into.
         """
-        seen = {(root, one.path): one for root, files in enumerate(self._roots) for one in files.scan()}
+        seen = [set(files.scan()) for files in self._roots]
         changed, gone = self._differences(seen)
         self.waiting = len(changed)
         if not changed and not gone:
@@ -127,19 +125,24 @@ class IncidentIndex:
             # Gone again, or not for us to read.
             return Reading(Version(path, ""), None, (Trouble(path, 0, error.message),))
 
-    def _differences(self, seen: dict[tuple[int, str], Seen]) -> tuple[list[tuple[int, Seen]], list[tuple[int, str]]]:
-        rows = self._db.execute("SELECT root, path, mtime_ns, size, inode, read_ns FROM file")
-        known = {(row[0], row[1]): row[2:] for row in rows}
-        changed = []
-        for key, one in seen.items():
-            was = known.get(key)
-            if (
-                was is None
-                or was[:3] != (one.mtime_ns, one.size, one.inode)
-                or (one.mtime_ns > was[3] - _RACY_NS and self._clock.wall() * 1e9 > was[3] + _SETTLED_NS)
-            ):
-                changed.append((key[0], one))
-        return changed, [key for key in known if key not in seen]
+    def _differences(self, seen: Sequence[set[Seen]]) -> tuple[list[tuple[int, Seen]], list[tuple[int, str]]]:
+        """Return what has to be read, and what is no more."""
+        changed: list[tuple[int, Seen]] = []
+        gone: list[tuple[int, str]] = []
+        for root, files in enumerate(seen):
+            rows = self._db.execute("SELECT path, mtime_ns, size, inode FROM file WHERE root = ?", (root,))
+            known: set[Any] = set(rows)
+            if files == known:
+                continue
+            paths = {one.path for one in files}
+            changed += [(root, one) for one in sorted(files - known)]
+            gone += [(root, path) for path, *_ in known - files if path not in paths]
+        racy = self._db.execute(
+            "SELECT root, path, mtime_ns, size, inode FROM file WHERE mtime_ns > read_ns - ? AND read_ns < ?",
+            (_RACY_NS, int(self._clock.wall() * 1e9) - _SETTLED_NS),
+        )
+        again = [(root, Seen(*one)) for root, *one in racy]
+        return changed + [(root, one) for root, one in again if one in seen[root]], gone
 
     def _write(
         self, readings: Sequence[tuple[int, Seen, float, Reading | None]], gone: Sequence[tuple[int, str]], last: bool
@@ -147,8 +150,6 @@ class IncidentIndex:
         """Take in what was read, in one step; return how many files say something else than before."""
         count = 0
         try:
-            # Words are written and taken away with their own tools.
-            self.database.words  # noqa: B018
             db = self._db
             db.execute("BEGIN IMMEDIATE")
             try:
@@ -209,7 +210,7 @@ class IncidentIndex:
             (root, path, incident.id, incident.at, incident.is_reference),
         )
         row = db.last_insert_rowid()
-        db.execute("INSERT INTO said VALUES(?, ?)", (row, msgspec.msgpack.encode(incident)))
+        db.execute("INSERT INTO said VALUES(?, ?)", (row, packed(incident)))
         db.execute("INSERT INTO words(rowid, id, title, fix, signs, place, body) VALUES(?, ?, ?, ?, ?, ?, ?)",
                    (row, *columns_of(incident)))  # fmt: skip
         db.executemany("INSERT INTO term VALUES(?, ?, ?)", [(*term, row) for term in sorted(terms_of(incident))])
@@ -261,14 +262,14 @@ class IncidentIndex:
             """SELECT said.incident FROM incident JOIN said USING(row) WHERE NOT hidden
                ORDER BY reference, began DESC, id"""
         )
-        return [_DECODER.decode(said) for (said,) in rows]
+        return [unpacked(said) for (said,) in rows]
 
     def rows(self, rows: Sequence[int]) -> dict[int, Incident]:
         """Return incidents by their rows."""
         found = self._db.execute(
             "SELECT row, incident FROM said WHERE row IN (SELECT value FROM json_each(?))", (json.dumps(rows),)
         )
-        return {row: _DECODER.decode(said) for row, said in found}
+        return {row: unpacked(said) for row, said in found}
 
     def with_term(self, field: str, value: str) -> list[Incident]:
         """Return the incidents that a query asks for by `field:value`, the latest first, references last."""
@@ -279,7 +280,7 @@ class IncidentIndex:
                ORDER BY reference, began DESC, id""",
             (json.dumps(fields), word),
         )
-        return [_DECODER.decode(said) for (said,) in rows]
+        return [unpacked(said) for (said,) in rows]
 
     def for_place(self, place: str) -> list[Incident]:
         """Return the incidents of a place or of a part of it, the latest first; one that names no culprit is of its
@@ -291,7 +292,7 @@ class IncidentIndex:
         said = self._db.execute(
             "SELECT said.incident FROM incident JOIN said USING(row) WHERE NOT hidden AND id = ?", (identity,)
         ).get
-        return None if said is None else _DECODER.decode(said)
+        return None if said is None else unpacked(said)
 
     def ids(self) -> list[str]:
         """Return the ids of all incidents."""

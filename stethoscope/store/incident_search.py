@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from stethoscope.model.incident import END, HIT, Hit, Search
+from stethoscope.model.incident import Hit, Search
 from stethoscope.specs.incident_query import Named, Query, Span, Term, Words, parse_query, with_words
-from stethoscope.store.incident_db import BROKEN
+from stethoscope.store.incident_db import BROKEN, tokens_of
+from stethoscope.store.incident_snippet import Snippets
 from stethoscope.store.incident_tables import asked
 from stethoscope.text import clean
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 REFERENCE_WEIGHT = 0.5
 """What a well-known kind of incident counts beside one of this fleet that fits as well."""
-SNIPPET_WORDS = 24
 KEY_WORDS = 12
 """Words of a text that stand for it when what looks like it is looked for."""
 LIKE_LIMIT = 60
@@ -54,8 +54,8 @@ def more_like(index: IncidentIndex, tokens: Sequence[str], but: str = "") -> lis
 
     A rare token counts more than one that many incidents have.
     """
-    total = max(index.database.words.row_count, 1)
     db = index.database.connection
+    total = max(db.execute("SELECT count(*) FROM incident").get or 0, 1)
     weights = {}
     for token in dict.fromkeys(tokens):
         documents = db.execute("SELECT doc FROM vocabulary WHERE term = ?", (token,)).get
@@ -94,19 +94,16 @@ def key_tokens(index: IncidentIndex, about: str) -> list[str]:
     row = index.database.connection.execute("SELECT row FROM incident WHERE id = ? AND NOT hidden", (about,)).get
     if row is not None:
         return [token for _, token in words.key_tokens(row, limit=KEY_WORDS, columns=("title", "fix", "signs", "body"))]
-    return [token for token in _tokens(index, about[:_LONGEST_TEXT]) if not token.isdecimal()]
+    return [token for token in _tokens(about[:_LONGEST_TEXT]) if not token.isdecimal()]
 
 
-def _tokens(index: IncidentIndex, text: str) -> list[str]:
-    found = index.database.words.tokenize(text.encode("utf-8", "replace"), include_offsets=False)
-    return [one if isinstance(one, str) else one[0] for one in found]
+def _tokens(text: str) -> list[str]:
+    return [token for _, _, token in tokens_of(text.encode("utf-8", "replace"))]
 
 
 class _Finder:
     def __init__(self, index: IncidentIndex) -> None:
         self._index = index
-        # Before anything is matched the words have to be known.
-        self._words = index.database.words
         self._db = index.database.connection
         self.notes: list[str] = []
         self._has_words: dict[str, bool] = {}
@@ -121,12 +118,13 @@ class _Finder:
             rows = self._db.execute(f"{_SCORED} AND {where}", (match, *values))
         else:
             rows = self._db.execute(f"{_UNSCORED} {where}", values)
+        # Scores that people would not tell apart are one: then the newest is first.
         scored = [
-            (row, score * (REFERENCE_WEIGHT if reference else 1.0), began or 0.0, identity)
+            (-round(score * (REFERENCE_WEIGHT if reference else 1.0), 3), -(began or 0.0), identity, row)
             for row, score, began, reference, identity in rows
         ]
-        scored.sort(key=lambda one: (-round(one[1], 3), -one[2], one[3]))
-        return [(row, score) for row, score, _, _ in scored]
+        scored.sort()
+        return [(row, -score) for score, _, _, row in scored]
 
     def _sql(self, query: Query) -> tuple[str, list[str], list[Any]]:
         matches: list[str] = []
@@ -152,7 +150,7 @@ class _Finder:
             return True
         text = term.what.text
         if text not in self._has_words:
-            self._has_words[text] = bool(_tokens(self._index, text))
+            self._has_words[text] = bool(_tokens(text))
             if text.strip() and not self._has_words[text]:
                 self.notes.append(f'"{text[:40]}" has no letter or digit to look for')
         return self._has_words[text]
@@ -185,31 +183,19 @@ class _Finder:
 
     def hits(self, query: Query, rows: Sequence[tuple[int, float]]) -> tuple[Hit, ...]:
         incidents = self._index.rows([row for row, _ in rows])
-        snippets = self._snippets(query, list(incidents))
+        around = Snippets(
+            term.what for clause in query.clauses for term in clause if not term.no and isinstance(term.what, Words)
+        )
         return tuple(
-            Hit(incidents[row], round(score, 4), snippets.get(row, "")) for row, score in rows if row in incidents
+            Hit(incidents[row], round(score, 3), around.of(incidents[row])) for row, score in rows if row in incidents
         )
-
-    def _snippets(self, query: Query, rows: list[int]) -> dict[int, str]:
-        words = [term for clause in query.clauses for term in clause if not term.no and isinstance(term.what, Words)]
-        match = " OR ".join(
-            _match(term.what) for term in words if isinstance(term.what, Words) and self._means_something(term)
-        )
-        if not match or not rows:
-            return {}
-        found = self._db.execute(
-            "SELECT rowid, snippet(words, -1, ?, ?, '…', ?) FROM words WHERE words MATCH ? "
-            "AND rowid IN (SELECT value FROM json_each(?))",
-            (HIT, END, SNIPPET_WORDS, match, json.dumps(rows)),
-        )
-        return {row: " ".join(str(text).split()) for row, text in found}
 
     def suggestion(self, query: Query, count: int, again: Callable[[str], Query]) -> str:
         """Return the query with its typing mistakes mended, empty where that finds no more than `count`."""
         changes = list(query.changes)
         for run in _runs(query):
             asks = " ".join(words.text for words in run)
-            said = self._words.query_suggest(asks, 0)
+            said = self._index.database.words.query_suggest(asks, 0)
             other = " ".join(said.replace('"', " ").split()) if said else ""
             if other and other.casefold() != asks.casefold():
                 changes.append((run[0].start, run[-1].end, other))

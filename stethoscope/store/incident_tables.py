@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from stethoscope.errors import UsageError
 
@@ -29,7 +30,7 @@ CREATE TABLE said(row INTEGER PRIMARY KEY, incident BLOB);
 CREATE TABLE term(field TEXT, value TEXT, row INTEGER, PRIMARY KEY(field, value, row)) WITHOUT ROWID;
 CREATE INDEX term_row ON term(row);
 CREATE VIRTUAL TABLE words USING fts5(id, title, fix, signs, place, body,
-    tokenize = 'querytokens simplify casefold true strip true stethoscope');
+    tokenize = 'stethoscope');
 INSERT INTO words(words, rank) VALUES('rank', 'bm25(10.0, 8.0, 5.0, 6.0, 6.0, 1.0)');
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row);
 """
@@ -38,6 +39,28 @@ _NODES_AS_WORDS = 256
 """Nodes of one incident that are found as words; all of them are found by `node:`."""
 _NODES_AS_PLACES = 64
 """An incident of that many nodes at most, which names no culprit, is part of their history."""
+
+
+def packed(incident: Incident) -> bytes:
+    """Return an incident in the form in which the index keeps it."""
+    import msgspec
+
+    return msgspec.msgpack.encode(incident)
+
+
+def unpacked(said: bytes) -> Incident:
+    """Return the incident that `packed` made."""
+    incident: Incident = _decoder().decode(said)
+    return incident
+
+
+@cache
+def _decoder() -> Any:
+    import msgspec
+
+    from stethoscope.model.incident import Incident
+
+    return msgspec.msgpack.Decoder(Incident)
 
 
 def columns_of(incident: Incident) -> tuple[str, ...]:
