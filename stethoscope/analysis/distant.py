@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stethoscope.analysis.occupation import Occupation
-from stethoscope.analysis.outliers import Limits, outliers
+from stethoscope.analysis.outliers import Limits, outliers, ranked
 from stethoscope.analysis.windows import FALSE, UNKNOWN, fitted
 
 if TYPE_CHECKING:
@@ -187,7 +188,14 @@ def distant(leaf: Distant, moment: Moment, evaluator: Evaluator) -> Answer:
         low=leaf.direction != "high",
         high=leaf.direction != "low",
     )
-    found = outliers(values, memory.occupation.grouping(moment, metric.scope, peers_of(leaf)), limits)
+    grouping = memory.occupation.grouping(moment, metric.scope, peers_of(leaf))
+    # Several rules compare the clock of GPUs, each with limits of its own.
+    found = outliers(
+        values,
+        grouping,
+        limits,
+        lambda: moment.once(("rank", metric.id, peers_of(leaf)), partial(ranked, values, grouping)),
+    )
     moment.keep_medians(leaf.metric, leaf.of, found.medians)
     verdicts = found.verdicts
     young = memory.occupation.young(metric.scope, owner, moment.mono, GRACE_S)

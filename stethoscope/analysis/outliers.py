@@ -16,6 +16,8 @@ from stethoscope.analysis.peers import LEAST_PEERS, Groups, by_group_and_value
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Flags, Verdicts
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stethoscope.model.fleet import Floats
 
 NORMAL = 1.4826
@@ -76,8 +78,17 @@ class Grouping:
         return cls(order.astype(np.int32), _Parts.of(groups[order]), owners[order])
 
 
-def outliers(values: Floats, grouping: Grouping, limits: Limits) -> Outliers:
-    """Return which rows are far from their group. `values` has NaN where there is none."""
+def ranked(values: Floats, grouping: Grouping) -> Groups:
+    """Return the places in `grouping.order` of the rows that have a value, by group and by value within each."""
+    within = values[grouping.order]
+    at = np.flatnonzero(np.isfinite(within))
+    numbers = np.repeat(np.arange(len(grouping.parts.starts)), grouping.parts.counts)[at]
+    return at[by_group_and_value(within[at], numbers)] if len(at) else at
+
+
+def outliers(values: Floats, grouping: Grouping, limits: Limits, rank: Callable[[], Groups] | None = None) -> Outliers:
+    """Return which rows are far from their group. `values` has NaN where there is none; `rank` gives what `ranked`
+    gives, where others look at the same values."""
     verdicts = np.full(len(values), np.int8(UNKNOWN))
     medians, distances = np.full((2, len(values)), np.nan)
     order, parts = grouping.order, grouping.parts
@@ -95,10 +106,15 @@ def outliers(values: Floats, grouping: Grouping, limits: Limits) -> Outliers:
     # Where not even the ends are far from each other nobody is far from the middle.
     nearest = np.where(lowest * highest > 0, np.minimum(np.abs(lowest), np.abs(highest)), 0.0)
     wide = enough & (highest - lowest >= _limit(nearest, limits)) & (highest > lowest)
-    looked = np.flatnonzero(parts.spread(wide) & present)
+    is_looked_at = parts.spread(wide) & present
+    looked = np.flatnonzero(is_looked_at)
     if len(looked):
-        numbers = np.repeat(np.arange(len(parts.starts)), parts.counts)[looked]
-        looked = looked[by_group_and_value(within[looked], numbers)]
+        if rank is not None and 2 * len(looked) > len(order):
+            every = rank()
+            looked = every if len(looked) == len(every) else every[is_looked_at[every]]
+        else:
+            numbers = np.repeat(np.arange(len(parts.starts)), parts.counts)[looked]
+            looked = looked[by_group_and_value(within[looked], numbers)]
         numbers = np.repeat(np.arange(len(parts.starts)), parts.counts)[looked]
         rows = order[looked]
         verdicts[rows], medians[rows], distances[rows] = _judge(
@@ -114,7 +130,10 @@ def _judge(ordered: Floats, parts: _Parts, owners: Groups, limits: Limits) -> tu
         return np.full(len(ordered), np.int8(FALSE)), middle, np.full(len(ordered), np.nan)
     kinds = parts
     for _ in range(SPLITS):
-        kinds = _split(ordered, kinds, parts, owners, limits)
+        divided = _split(ordered, kinds, parts, owners, limits)
+        if divided is kinds:
+            break
+        kinds = divided
     medians = kinds.spread(kinds.medians(ordered))
     deviations = ordered - medians
     scales = np.maximum(kinds.spread(kinds.scales(deviations)), _limit(medians, limits) / limits.distance)
@@ -165,8 +184,12 @@ def _split(ordered: Floats, kinds: _Parts, parts: _Parts, owners: Groups, limits
     needed = np.maximum(KIND_GAP * np.maximum(scales[first], scales[first + 1]), _limit(ordered[at - 1], limits))
     # What one node alone does, among several that do not, is no kind of its own.
     whole = np.searchsorted(kinds.starts, at, side="right") - 1
-    one_node = ~(several[first] & several[first + 1]) & _has_many_owners(owners, kinds)[whole]
-    good = (widest[whole] >= needed) & ~one_node & (ends[whole] > at)
+    good = (widest[whole] >= needed) & (ends[whole] > at)
+    one_node = good & ~(several[first] & several[first + 1])
+    if one_node.any():
+        good &= ~(one_node & _has_many_owners(owners, kinds)[whole])
+    if not good.any():
+        return kinds
     return _Parts.at(np.sort(np.concatenate((kinds.starts, at[good]))), len(ordered))
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stethoscope.analysis.outliers import Grouping, Limits, Outliers, outliers
+from stethoscope.analysis.outliers import Grouping, Limits, Outliers, outliers, ranked
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN
 
 NAN = math.nan
@@ -139,6 +139,27 @@ def test_scale_and_zero_do_not_matter(rows: list[tuple[int, int, int]], scale: f
     plain = outliers(values, grouping, Limits(5.0, amount=16.0, resolution=2.0))
     moved = outliers(values * scale + zero, grouping, Limits(5.0, amount=16.0 * scale, resolution=2.0 * scale))
     assert moved.verdicts.tolist() == plain.verdicts.tolist()
+
+
+@given(
+    st.lists(
+        st.tuples(st.none() | st.integers(-30, 30), st.integers(-1, 3), st.integers(0, 5)), min_size=1, max_size=90
+    ),
+    st.floats(0.0, 20.0),
+)
+def test_rows_that_were_put_in_order_for_others_are_judged_alike(
+    rows: list[tuple[int | None, int, int]], amount: float
+) -> None:
+    values = np.array([value for value, _, _ in rows], dtype=np.float64)
+    groups, owners = np.array([group for _, group, _ in rows]), np.array([owner for _, _, owner in rows])
+    grouping, limits = Grouping.of(groups, owners), Limits(5.0, amount=amount)
+    alone, shared = (
+        outliers(values, grouping, limits),
+        outliers(values, grouping, limits, lambda: ranked(values, grouping)),
+    )
+    for one, other in zip((alone.verdicts, alone.medians, alone.distances),
+                          (shared.verdicts, shared.medians, shared.distances), strict=True):  # fmt: skip
+        np.testing.assert_array_equal(one, other)
 
 
 @given(st.lists(st.floats(-1e6, 1e6, allow_nan=False), min_size=4, max_size=80), st.integers(1, 8))
