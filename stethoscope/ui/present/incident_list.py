@@ -154,9 +154,9 @@ def snippet_row(snippet: str, glyphs: Glyphs, cells: int) -> Row:
     return fit(spans, cells, glyphs.ellipsis)
 
 
-def _says_all(title: str, snippet: str) -> bool:
-    """Tell whether a snippet says no more than the title."""
-    return " ".join(snippet.replace(HIT, "").replace(END, "").split()).strip(". …") in title
+def _says_all(text: str, snippet: str) -> bool:
+    """Tell whether a snippet says no more than a text that is shown beside it."""
+    return " ".join(snippet.replace(HIT, "").replace(END, "").split()).strip(". …") in text
 
 
 def words_of(query: str) -> list[str]:
@@ -220,5 +220,6 @@ def detail_rows(hit: Hit | None, glyphs: Glyphs, cells: int, lines: int, trouble
     ]
     rows += labelled(" was", f" {glyphs.dot} ".join(part for part in parts if part), cells - 1)[:2]
     rows += labelled(" fixed by", " ".join(one.resolution.split()) or "nobody has written it down", cells - 1)
-    rows += [snippet_row(hit.snippet, glyphs, cells)] if hit.snippet else []
+    if hit.snippet and not _says_all(" ".join(one.resolution.split()), hit.snippet):
+        rows.append(snippet_row(hit.snippet, glyphs, cells))
     return [fit(row, cells, glyphs.ellipsis) for row in [*rows, *[()] * lines][:lines]]
