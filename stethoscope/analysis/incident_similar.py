@@ -4,8 +4,8 @@ How much one looks like now is made of what happened and of where:
 
 - what: signs that both have (half of it; a sign that few incidents have weighs more than one that many have), the same
   root cause (0.3), the same kind of part (0.1), words (0.1). Of what is not known now nothing is asked.
-- where: the same part, the same node, the same leaf or rack. Names are compared within one fleet alone. The same device
-  counts by itself; the same node or leaf counts only as far as the same thing happened there.
+- where: the same part, the same node, the same leaf or rack. Names are compared within one fleet alone. A device whose
+  hardware failed before counts by itself; else a place counts only as far as the same thing happened there.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import re
 from math import log
 from typing import TYPE_CHECKING
 
+from stethoscope.analysis.incident_lemons import HARDWARE
 from stethoscope.analysis.incident_words import is_of_fleet, is_on_node, reasons_of
 from stethoscope.errors import UsageError
 from stethoscope.model.ids import expand, node_of
@@ -25,19 +26,21 @@ if TYPE_CHECKING:
 
     from stethoscope.model.incident import Clues, Incident
 
-LEAST = 0.3
-"""What looks less alike is not shown."""
+LEAST = 0.35
+"""What looks less alike is not shown; of a well-known kind, before it is taken for less."""
 _SIGNS, _CAUSE, _PART, _TEXT = 0.5, 0.3, 0.1, 0.1
 _ASKED_LEAST = 0.5
 """Clues that know less than this of what happened never make anything wholly alike."""
 _SECOND_CAUSE = 0.4
 """So much of a root cause that is likely now, and not the likeliest."""
-_WHAT, _WHERE = 0.7, 0.3
+_WHAT, _WHERE = 0.65, 0.35
+_KIND = 0.8
+"""A well-known kind says less than a night of this fleet that is as alike."""
 _SAME_NODE, _SAME_AROUND = 0.6, 0.3
 _FULL_WHAT = 0.4
 """From here on what happened lets the node or the leaf count in full."""
 _KNOWN_KIND = 0.3
-"""So little of the signs of now has to be in a well-known kind: it names the telling ones alone."""
+"""So much of the signs has to be the same for a well-known kind: it names those of every way to see it."""
 _FEW_NODES = 8
 """An incident of more nodes says nothing about one of them."""
 _RANGE = re.compile(r"(\d{1,9})-(\d{1,9})")
@@ -78,17 +81,18 @@ class Past:
         """Return what looks most like `clues`, the best first; `text_scores` are positive and of any scale."""
         what = self._what(clues, text_scores or {})
         where = self._where(clues)
+        is_hardware = bool(HARDWARE.intersection(clues.root_causes[:1]))
         scores: list[tuple[float, int]] = []
         for position in what.keys() | where.keys():
             one = self.incidents[position]
             alike, near = what.get(position, 0.0), where.get(position, 0.0)
             if not is_of_fleet(clues, one):
                 near = 0.0
-            if near < 1.0:
+            if near < 1.0 or not is_hardware or one.root_cause not in HARDWARE:
                 near *= min(1.0, alike / _FULL_WHAT)
             score = _WHAT * alike + _WHERE * near
             if score >= LEAST and one.id != clues.but:
-                scores.append((score, position))
+                scores.append((score * (_KIND if one.is_reference else 1.0), position))
         scores.sort(key=lambda each: self._order(*each))
         found = []
         for score, position in scores[:limit]:
@@ -118,8 +122,9 @@ class Past:
                 common[position] = common.get(position, 0.0) + weight
         ours = sum(map(self.weight, signs))
         for position, weight in common.items():
-            asked_of = ours * _KNOWN_KIND if self.incidents[position].is_reference else ours
-            found[position] = _SIGNS * share * 2.0 * weight / (max(weight, asked_of) + self._weights[position])
+            theirs = self._weights[position]
+            least = _KNOWN_KIND if self.incidents[position].is_reference else 1.0
+            found[position] = _SIGNS * share * 2.0 * weight / (max(weight, least * ours) + max(weight, least * theirs))
         for number, cause in enumerate(causes):
             gain = _CAUSE * share * (_SECOND_CAUSE if number else 1.0)
             for position in self._causes.get(cause, ()):

@@ -38,7 +38,9 @@ def reasons_of(clues: Clues, one: Incident, same: Sequence[str], nodes: Collecti
     if one.root_cause and one.root_cause in clues.root_causes:
         reasons.append("same cause" if one.root_cause == clues.root_causes[0] else "one of the likely causes")
     if len(same) > 1:
-        reasons.append(f"{len(same)} signs of {len(set(one.symptoms) | set(clues.symptoms))} the same")
+        # A well-known kind names the signs of every way to see it.
+        of = "" if one.is_reference else f" of {len(set(one.symptoms) | set(clues.symptoms))}"
+        reasons.append(f"{len(same)} signs{of} the same")
     if not where and is_of_fleet(clues, one):
         shared = sorted(
             {*clues.around, *clues.places}.intersection(one.around), key=lambda place: (_wide(place), place)

@@ -82,7 +82,7 @@ def test_another_node_is_less_alike_and_the_same_leaf_says_so() -> None:
     here = similar(replace(clues, places=("gpu-007/ib/mlx5_3",)), (OPTIC,))
     node = similar(replace(clues, places=("gpu-007/ib/mlx5_1",)), (OPTIC,))
     away = similar(replace(clues, around=()), (OPTIC,))
-    assert [round(found[0].score, 2) for found in (here, node, match and [match], away)] == [1.0, 0.88, 0.79, 0.7]
+    assert [round(found[0].score, 2) for found in (here, node, match and [match], away)] == [1.0, 0.86, 0.76, 0.65]
     assert node[0].reasons[0] == "same sign ib_symbol_errors on the same node"
 
 
@@ -93,9 +93,10 @@ def test_places_of_another_fleet_are_other_places() -> None:
     assert away[0].score < 0.7
 
 
-def test_the_same_device_is_told_of_whatever_it_had_and_the_same_node_is_not() -> None:
+def test_a_device_whose_hardware_failed_before_is_told_of_and_a_node_is_not() -> None:
     clues = Clues(symptoms=("xid.48",), root_causes=("gpu_memory_fault",), places=("gpu-014/gpu/3",), fleet="prod")
     assert similar(clues, ALL)[0].reasons == ("same GPU",)
+    assert similar(replace(clues, root_causes=("cuda_app_bug",)), ALL) == []
     assert similar(replace(clues, places=("gpu-014/gpu/4",)), ALL) == []
     assert similar(replace(clues, places=("gpu-014",)), ALL) == []
 
@@ -167,7 +168,7 @@ def test_every_incident_that_says_anything_is_most_like_itself(incidents: list[I
     for one in incidents:
         clues = Clues(one.symptoms, (one.root_cause,), one.places, one.around, fleet=one.fleet, component=one.component)
         found = past.similar(clues, limit=9)
-        assert all(LEAST <= match.score <= 1.0 and match.reasons for match in found)
+        assert all(0.8 * LEAST <= match.score <= 1.0 and match.reasons for match in found)
         assert found == past.similar(clues, limit=9)
         if one.symptoms and one.places:
             own = max(match.score for match in found if match.incident == one)
