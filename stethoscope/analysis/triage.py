@@ -80,7 +80,7 @@ def diagnose(scene: Scene, books: Playbooks) -> Diagnosis:
         verdict,
         alternatives,
         path,
-        wanted_of([first, *others], books, places, scene, verdict.confidence),
+        wanted_of([first, *others, *_odd(first, order)], books, places, scene, verdict.confidence),
         actions_of(first, books),
         tuple(verdict_of([one], severity_of(one, books), books, places, []) for one in also[:4]),
     )
@@ -169,6 +169,19 @@ def _competes(first: Hypothesis, other: Hypothesis) -> bool:
     if first.case is None or other.case is None or first.case.trouble == NONE:
         return False
     return first.case is other.case and other.fit >= 0.7
+
+
+def _odd(first: Hypothesis, order: list[Hypothesis]) -> list[Hypothesis]:
+    """Return what may make the loss of a job odd, to be settled whatever else is found: nothing else shows it."""
+    return [
+        one
+        for one in order
+        if one is not first
+        and one.case is not None
+        and one.case.is_odd
+        and one.spec is not None
+        and "diverges" in one.spec.job
+    ][:1]
 
 
 def _nothing(

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from stethoscope.analysis.triage import diagnose
 from stethoscope.analysis.triage_ask import ACCEPTED, CHOSEN, SKIPPED, Answer, Asked, ask, condition_words
+from stethoscope.model.verdict import Seen
 from stethoscope.specs.playbook import Playbooks, load_playbooks
 from stethoscope.specs.playbook_forms import WhenSpec
-from tests.ui.triage_scenes import LINK, quiet, scene, sick_link
+from tests.builders import WALL, fleet
+from tests.ui.job_scenes import JOB, standing, with_jobs
+from tests.ui.scenes import finding
+from tests.ui.triage_scenes import LINK, SINCE, quiet, scene, sick_link
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +72,17 @@ def test_nothing_wrong_is_said(books: Playbooks) -> None:
     found = ask(scene(quiet(), slow=False), books, {})
     assert found.found.verdict.root_cause == "healthy"
     assert [(step.id, step.proposed) for step in found.steps] == [("findings", "no")]
+
+
+def test_a_loss_that_jumps_is_settled_whatever_else_is_found(books: Playbooks) -> None:
+    """A node that only fell silent stands before it; what computes wrongly shows in a diagnosis alone."""
+    silent = replace(finding("P2", "gpu-031", "sends no data", SINCE, "node_silent"), root_cause="telemetry_lost")
+    snapshot = with_jobs(fleet(32, name="prod-a", findings=[silent]), (JOB, standing(slow=0)))
+    jumps = Seen("loss_spikes", "job/4242", WALL - 60, None, 6, "none")
+    found = diagnose(replace(scene(snapshot, slow=False), seen=(jumps,)), books)
+    assert found.verdict.root_cause == "telemetry_lost"
+    assert "dcgmi_diag" in {one.probe for one in found.wanted}
+    assert "dcgmi_diag" not in {one.probe for one in diagnose(scene(snapshot, slow=False), books).wanted}
 
 
 def test_what_was_found_speaks_for_a_yes_that_no_other_answer_holds_against(books: Playbooks) -> None:
