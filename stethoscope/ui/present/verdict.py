@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
 from stethoscope.analysis.triage_case import NONE
@@ -12,15 +11,16 @@ from stethoscope.text import clean
 from stethoscope.ui.present.assess import SEVERITY_LEVELS
 from stethoscope.ui.present.finding_card import escaped
 from stethoscope.ui.present.finding_words import span_words
-from stethoscope.ui.present.numbers import fact_cells
-from stethoscope.ui.present.spans import Row, Span, Tone, fit, level_tone, plain, spread, width
-from stethoscope.ui.present.triage import Around, age_text, wanted_words
+from stethoscope.ui.present.incident_alike import alike_rows, lemon_rows
+from stethoscope.ui.present.spans import Level, Row, Span, Tone, fit, level_tone, plain, spread, width
+from stethoscope.ui.present.triage import Around, age_text, broken, fact_texts, wanted_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stethoscope.analysis.triage_ask import Asked
     from stethoscope.model.finding import Fact
+    from stethoscope.model.incident import Lemon
     from stethoscope.model.verdict import Verdict
     from stethoscope.ui.present.spans import Glyphs
 
@@ -37,8 +37,8 @@ def verdict_title(asked: Asked, now: float, cells: int) -> Row:
     return spread(left, (Span(f"{hms(now)} UTC ", Tone.QUIET),), cells)
 
 
-def verdict_rows(asked: Asked, around: Around, glyphs: Glyphs, cells: int) -> list[Row]:
-    """Return the card; what matters most stands first."""
+def verdict_rows(asked: Asked, around: Around, glyphs: Glyphs, cells: int, lemons: Sequence[Lemon] = ()) -> list[Row]:
+    """Return the card; what matters most stands first. `lemons` are the culprits that keep coming back."""
     wide, found = min(cells, _WIDEST), asked.found
     verdict = found.verdict
     rows: list[Row] = [*_head(asked, around.now, glyphs, wide)]
@@ -46,6 +46,8 @@ def verdict_rows(asked: Asked, around: Around, glyphs: Glyphs, cells: int) -> li
         rows += _labelled("", line, wide, Tone.QUIET)
     rows.append(())
     rows += _reasons(verdict, around, glyphs, wide, _MOST_FACTS)
+    rows += lemon_rows(lemons, wide, _LABEL, glyphs.level(Level.WARNING))
+    rows += alike_rows(found.similar, wide, _LABEL)
     for number, one in enumerate(found.wanted):
         rows += _labelled("settle" if not number else "", wanted_words(one, around, glyphs.dot), wide)
     for line in (*around.running, *around.measured):
@@ -81,7 +83,7 @@ def _head(asked: Asked, now: float, glyphs: Glyphs, cells: int) -> Iterator[Row]
     text = _sentence(verdict)
     room = cells - width(sign) - 1
     fits = width(text) + width(right) + 3 <= room
-    lines = textwrap.wrap(text, max(20, room), break_on_hyphens=False) or [""]
+    lines = broken(text, max(20, room)) or [""]
     if fits:
         yield spread((Span(sign, tone), Span(f" {lines[0]}", Tone.STRONG)), (Span(right, Tone.TITLE),), cells)
     else:
@@ -124,7 +126,7 @@ def _other(verdict: Verdict, place: str, around: Around, glyphs: Glyphs, cells: 
 
 def fact_words(fact: Fact, around: Around, glyphs: Glyphs) -> str:
     """Return a fact as one line: what, value, expected, where, age."""
-    what, value = fact_cells(fact, around.catalogue)
+    what, value = fact_texts(fact, around)
     text = f"{what}: {value}" if value else what
     expected = f"expected {fact.expected}" if fact.expected else ""
     age = f"{age_text(fact.at, around.now, glyphs)} ago" if fact.at else ""
@@ -132,9 +134,7 @@ def fact_words(fact: Fact, around: Around, glyphs: Glyphs) -> str:
 
 
 def _labelled(label: str, text: str, cells: int, tone: Tone = Tone.PLAIN) -> Iterator[Row]:
-    lines = textwrap.wrap(
-        text[: 2 * _LONGEST], max(20, cells - _LABEL - 3), break_on_hyphens=False, max_lines=3, placeholder=" ..."
-    )
+    lines = broken(text[: 2 * _LONGEST], max(20, cells - _LABEL - 3), max_lines=3)
     for line in lines or [""]:
         yield (Span(f" {label:<{_LABEL}}", Tone.QUIET), Span(line, tone))
         label = ""
@@ -143,13 +143,13 @@ def _labelled(label: str, text: str, cells: int, tone: Tone = Tone.PLAIN) -> Ite
 # ---- out of the console
 
 
-def verdict_text(asked: Asked, around: Around, glyphs: Glyphs, cells: int = 110) -> str:
+def verdict_text(asked: Asked, around: Around, glyphs: Glyphs, cells: int = 110, lemons: Sequence[Lemon] = ()) -> str:
     """Return the card as text."""
-    rows: Sequence[Row] = verdict_rows(asked, around, glyphs, cells)
+    rows: Sequence[Row] = verdict_rows(asked, around, glyphs, cells, lemons)
     return "\n".join(clean(plain(row), 4 * cells).rstrip() for row in rows) + "\n"
 
 
-def verdict_markdown(asked: Asked, fleet: str, around: Around, glyphs: Glyphs) -> str:
+def verdict_markdown(asked: Asked, fleet: str, around: Around, glyphs: Glyphs, lemons: Sequence[Lemon] = ()) -> str:
     """Return the card as Markdown, its own words quoted so that nothing in them is markup."""
     verdict = asked.found.verdict
     severity = f"{verdict.severity.value} " if verdict.severity.value.startswith("P") else ""
@@ -161,7 +161,7 @@ def verdict_markdown(asked: Asked, fleet: str, around: Around, glyphs: Glyphs) -
         f"- written: {iso(around.now)}",
         "",
         "```text",
-        *(line.replace("```", "'''") for line in verdict_text(asked, around, glyphs).splitlines()),
+        *(line.replace("```", "'''") for line in verdict_text(asked, around, glyphs, lemons=lemons).splitlines()),
         "```",
     ]
     return "\n".join(lines) + "\n"
