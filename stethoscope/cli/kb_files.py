@@ -71,7 +71,10 @@ def _chosen(books: Library, words: tuple[str, ...]) -> list[Incident]:
     answer = books.search(" ".join(words), EVERY)
     for note in answer.notes:
         say(note, err=True)
-    return sorted((hit.incident for hit in answer.hits), key=lambda one: (-(one.at or 0.0), one.id))
+    fits = [hit.incident for hit in answer.hits]
+    # A well-known kind is no part of a report of nights, unless nothing else was asked for.
+    nights = [one for one in fits if not one.is_reference] or fits
+    return sorted(nights, key=lambda one: (-(one.at or 0.0), one.id))
 
 
 def _written(chosen: list[Incident], form: str, now: float) -> str:

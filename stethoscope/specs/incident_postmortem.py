@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _TITLE = re.compile(r" {0,3}#[ \t]+(.+?)[ \t]*#*[ \t]*")
 _LABEL = re.compile(
-    r"^(?:incident|post[- ]?mortem|incident report|rca|故障报告|事故报告|复盘)\s*(?:report)?\s*[:：–—-]\s*",
+    r"^(?:inc-[\w-]+|incident|post[- ]?mortem|incident report|rca|故障报告|事故报告|复盘)\s*(?:report)?\s*[:：–—-]\s*",
     re.IGNORECASE,
 )
 _KEYED = re.compile(

@@ -194,9 +194,14 @@ def component_of(text: str) -> str:
 
 
 def root_cause_of(text: str, known: Iterable[str]) -> str:
-    """Return the id of a root cause that a word is, however it is written (`IB link fault`), or nothing."""
-    under = re.sub(r"[^a-z0-9]+", "_", text.casefold()).strip("_")
-    return under if under in set(known) else ""
+    """Return the id of a root cause that a text is or begins with, as people write it (`IB link fault: an optic`), or
+    nothing."""
+    ids = set(known)
+    for part in (text, re.split(r"[:：(（\n]", text, maxsplit=1)[0]):
+        under = re.sub(r"[^a-z0-9]+", "_", part.casefold()).strip("_")
+        if under in ids:
+            return under
+    return ""
 
 
 def xids_in(text: str) -> tuple[str, ...]:

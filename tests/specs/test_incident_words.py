@@ -102,6 +102,7 @@ def test_severities_states_and_parts_have_many_names() -> None:
         "gpu_memory", "nic", "optic", "optic", "",
     ]  # fmt: skip
     assert root_cause_of("IB link-fault", ["ib_link_fault"]) == "ib_link_fault"
+    assert root_cause_of("`ib_link_fault`: a dying optic", ["ib_link_fault"]) == "ib_link_fault"
     assert root_cause_of("the riser", ["ib_link_fault"]) == ""
 
 
