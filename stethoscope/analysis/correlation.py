@@ -41,6 +41,9 @@ class Dark:
     """Number of a rule about sight -> nodes that it found."""
 
 
+_NOTHING_JOINED: tuple[tuple[int, ...], list[Joined], object] = ((), [], None)
+
+
 class Correlation:
     """Finds what findings of a list of rules share."""
 
@@ -73,7 +76,7 @@ class Correlation:
         self._excusable: list[Node] = []
         self._known: dict[int, Known] = {}
         """By number of the rule: what was found of it last."""
-        self._joined: tuple[tuple[int, ...], list[Joined], object] = ((), [], None)
+        self._joined = _NOTHING_JOINED
 
     def forget(self) -> None:
         """Take that nothing is found at all."""
@@ -81,6 +84,7 @@ class Correlation:
             held.below_since.clear()
         self._sight.forget()
         self._known.clear()
+        self._joined = _NOTHING_JOINED
         self._joined = ((), [], None)
 
     def dark(self, moment: Moment, active: dict[str, Flags], *, single_look: bool) -> list[Dark]:
@@ -211,7 +215,10 @@ class Correlation:
                 kept = replace(affected, since=affected.since.copy())
                 self._known[number] = Known(kept, self._shared(moment), below_since, of_rules[number])
                 found[number] = kept
+        # What was found in another half a minute, or layout, is not found again as it was.
+        self._known = {number: known for number, known in self._known.items() if known.sharing is self._sharing}
         if not any(of_rules.values()):
+            self._joined = _NOTHING_JOINED
             return []
         return self._join(found, of_rules, self._shared(moment))
 

@@ -231,9 +231,12 @@ class Past:
         for kind, scope in self._scopes.items():
             wanted = [(node, identities(node, kind)) for node in snapshot.nodes if _has_rows(snapshot, node, kind)]
             scope.rows = np.full(len(layout.owner[kind]), -1, np.int32)
+            # Ports and disks have the same names on most nodes.
+            alike: dict[tuple[str, ...], tuple[str, ...]] = {}
             for node, devices in wanted:
                 rows = snapshot.rows(node, kind)
-                scope.rows[rows.start : rows.stop] = _array(self._numbers(kind, node.name, devices))
+                same = alike.setdefault(devices, devices)
+                scope.rows[rows.start : rows.stop] = _array(self._numbers(kind, node.name, same))
                 self._unsaved_nodes[kind, node.name] = None
             self._grow(kind)
         self._layout = layout

@@ -10,6 +10,8 @@ import asyncio
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any
 
+from asyncssh.logging import logger
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -69,6 +71,13 @@ def shed(connection: asyncssh.SSHClientConnection, channel: asyncssh.SSHClientCh
         if isinstance(event, asyncio.Event) and isinstance(waiters, deque) and not waiters:
             # Room for sixty-four waiters, of which there is one at the end.
             vars(event)["_waiters"] = []
+        if hasattr(closing, "_logger"):
+            # Its own only says the number of the connection before what nobody asks for.
+            vars(closing)["_logger"] = logger
+    key = getattr(connection, "_server_host_key", None)
+    for trusted in getattr(connection, "_trusted_host_keys", None) or ():
+        if trusted == key:
+            vars(connection)["_server_host_key"] = trusted
     for whole in (connection, channel, options):
         _slim(whole)
 
@@ -93,7 +102,7 @@ def _slim(one: Any) -> None:
 
 
 def _is_common(name: str, value: object) -> bool:
-    return isinstance(value, _PLAIN) or name in _ALIKE or name == "_loop"
+    return isinstance(value, _PLAIN) or name in _ALIKE or name in ("_logger", "_loop")
 
 
 def _is_same(one: object, other: object) -> bool:
