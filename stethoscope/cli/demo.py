@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from stethoscope.cli.look import look_options
+from stethoscope.cli.playbooks import directories as directories_of
+from stethoscope.cli.playbooks import playbooks_option
 
 if TYPE_CHECKING:
     from stethoscope.ui.look import Look
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 @click.option(
     "--score", metavar="FILE", type=click.Path(path_type=Path), help="With --drill: keep the score there, as JSON."
 )
+@playbooks_option
 @look_options
 def command(
     scenario: str | None,
@@ -39,11 +42,13 @@ def command(
     drill: str | None,
     seed: int | None,
     score: Path | None,
+    playbooks: tuple[str, ...],
     look: Look,
 ) -> int:
     """Open the console on a simulated fleet: real SSH servers on loopback, a training job, and faults that come."""
     from stethoscope.session.demo import DemoFleet
 
+    directories = directories_of(playbooks)
     if drill is not None:
         return _drill(drill, scenario, start_at, speed, seed, score, look)
     for name, value in (("--seed", seed), ("--score", score)):
@@ -53,10 +58,10 @@ def command(
             raise UsageError(f"{name} belongs to --drill")
 
     # The fleet starts on the other core while the console is still being imported.
-    with DemoFleet(scenario=scenario, start_at=start_at, speed=speed) as fleet:
+    with DemoFleet(scenario=scenario, start_at=start_at, speed=speed, playbooks=directories) as fleet:
         from stethoscope.ui.run import run_console
 
-        return run_console(fleet.open_session, "demo", look)
+        return run_console(fleet.open_session, "demo", look, playbooks=directories)
 
 
 def _drill(

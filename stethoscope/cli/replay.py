@@ -65,7 +65,7 @@ def run_replay(
         return _open(path, at, speed, playbooks)
 
     title = clean(f"replay {path.name}", 80)
-    return run_console(open_session, title, look)
+    return run_console(open_session, title, look, playbooks=directories_of(playbooks))
 
 
 def _open(path: Path, at: str | None, speed: float, playbooks: tuple[str, ...]) -> ReplaySession:

@@ -57,7 +57,7 @@ def command(
     async def open_session() -> Session:
         return _open(source, directories, record, no_record, keep_time, keep_size)
 
-    return run_console(open_session, _title(source), look, keeps=True, fresh=fresh)
+    return run_console(open_session, _title(source), look, keeps=True, fresh=fresh, playbooks=directories)
 
 
 def _open(

@@ -12,7 +12,8 @@ from stethoscope.session.job_notes import note_of
 from stethoscope.session.probe_result import measured_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from stethoscope.analysis.triage_ask import Answer, Asked
     from stethoscope.model.fleet import FleetSnapshot
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
     from stethoscope.model.night import Entry
     from stethoscope.model.scheduler import Job
     from stethoscope.model.verdict import Measured, Seen
+    from stethoscope.session.books_kept import KeptBooks
     from stethoscope.session.heard import Hearing
     from stethoscope.session.job_notes import JobNote
     from stethoscope.session.probe_result import Result
-    from stethoscope.specs.playbook import Playbooks
 
 LOOK_S, MANY_LOOK_S, MANY_NODES = 2.0, 10.0, 256
 """How often it is looked who is late and who fell silent, and how often at a fleet of more than so many nodes."""
@@ -46,8 +47,9 @@ class Moment(NamedTuple):
 class Attending:
     """Watches the jobs of a session, as one of its taps, and answers what is asked about it."""
 
-    def __init__(self) -> None:
-        """Know nothing yet."""
+    def __init__(self, directories: Sequence[Path] = ()) -> None:
+        """Know nothing yet; `directories` are those of an operator's own playbooks."""
+        self._directories = tuple(directories)
         self._watch = Watch()
         self._looked: float | None = None
         self._every_s = LOOK_S
@@ -57,7 +59,7 @@ class Attending:
         self._notes: deque[JobNote] = deque()
         self._size = 0
         self._hearing: Hearing | None = None
-        self._books: Playbooks | None = None
+        self._books: KeptBooks | None = None
         self._aimed: dict[tuple[str, str], str] = {}
         """By probe and the place that it ran at, the place that was asked about."""
 
@@ -111,13 +113,17 @@ class Attending:
         from stethoscope.analysis.triage_ask import ask
         from stethoscope.session.heard import Hearing
         from stethoscope.specs.codes import load_codes
-        from stethoscope.specs.playbook import load_playbooks
         from stethoscope.specs.signature import load_signatures
 
         if self._books is None:
-            self._books = load_playbooks()
+            from stethoscope.session.books_kept import KeptBooks
+
+            self._books = KeptBooks(self._directories)
+        books = self._books.now()
         if self._hearing is None:
-            self._hearing = Hearing(load_signatures(), load_codes(), moment.snapshot.wall)
+            self._hearing = Hearing(
+                load_signatures(*self._directories), load_codes(*self._directories), moment.snapshot.wall
+            )
         hearing = self._hearing
         hearing.kernels(moment.snapshot, {job.id: job.nodes for job in moment.jobs})
         for note in moment.notes:
@@ -132,7 +138,7 @@ class Attending:
             focus=moment.focus,
             seen=moment.seen,
         )
-        return scene, ask(scene, self._books, answers)
+        return scene, ask(scene, books, answers)
 
     # ---- as a tap
 
@@ -153,14 +159,17 @@ class Attending:
             self._size -= _size(self._notes.popleft())
 
     def start(self) -> None:
-        """There is nothing to begin."""
+        """Forget what logs said: they are told from a beginning, in a recording perhaps once more."""
+        self._notes.clear()
+        self._size = 0
+        self._hearing = None
 
     def stop(self) -> None:
         """There is nothing to end."""
 
     def take_notices(self) -> list[str]:
-        """There is nothing to tell."""
-        return []
+        """Return what people should know of the playbooks, once."""
+        return self._books.take_notices() if self._books is not None else []
 
 
 def _size(note: JobNote) -> int:

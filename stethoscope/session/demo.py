@@ -29,8 +29,10 @@ _CONTROL = re.compile(r", control (/[^\n]+)\n")
 class DemoFleet:
     """Starts `stethoscope sim` at once, so that it boots while the console is imported; stops it on exit."""
 
-    def __init__(self, *, scenario: str | None, start_at: str, speed: float) -> None:
-        """Take the scenario (a file, the name of a bundled one, None for the default), its start time and speed."""
+    def __init__(self, *, scenario: str | None, start_at: str, speed: float, playbooks: Sequence[Path] = ()) -> None:
+        """Take the scenario (a file, the name of a bundled one, None for the default), its start time and speed, and
+        directories of an operator's own playbooks for those who look."""
+        self._playbooks = tuple(playbooks)
         self._arguments = ["--start-at", start_at, "--speed", str(speed)]
         if scenario is not None:
             self._arguments += ["--scenario", scenario]
@@ -78,7 +80,7 @@ class DemoFleet:
         from stethoscope.session.open import open_fleet_file
         from stethoscope.session.resolve import journaled
 
-        return open_fleet_file(self.fleet_file, journaled(), taps, self._directory / "recordings")
+        return open_fleet_file(self.fleet_file, journaled(), taps, self._directory / "recordings", self._playbooks)
 
     async def control(self) -> Path:
         """Return the control socket of the fleet, which serves by now."""

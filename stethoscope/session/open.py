@@ -59,11 +59,15 @@ def open_session(
 
 
 def open_fleet_file(
-    path: Path, commands: Commands | None = None, taps: Sequence[Tap] = (), recordings: Path | None = None
+    path: Path,
+    commands: Commands | None = None,
+    taps: Sequence[Tap] = (),
+    recordings: Path | None = None,
+    playbooks: Sequence[Path] = (),
 ) -> Session:
     """Return a session on the fleet of a fleet file, over SSH; everything is run through `commands`, and `taps` get all
     that comes. What is found is forgotten with it: such a fleet is simulated and begins anew each time. Its last half
-    hour is recorded into the directory `recordings`."""
+    hour is recorded into the directory `recordings`; `playbooks` are directories of an operator's own."""
     from stethoscope.session.resolve import Asked, ssh_source
 
     clock = SystemClock()
@@ -75,7 +79,7 @@ def open_fleet_file(
         from stethoscope.store.ring import RingLimits
 
         taps = (*taps, Recorder(source, clock, RingOutlet(recordings, RingLimits(*_OF_DEMO))))
-    return open_session(source, clock, taps=taps, kept=False)
+    return open_session(source, clock, *playbooks, taps=taps, kept=False)
 
 
 def session_maker(*directories: Path, remember: bool = True) -> Callable[[Source, Clock], Session]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from stethoscope.clock import Clock
     from stethoscope.collect.source import Sink, Source
     from stethoscope.session.session import Session
+    from stethoscope.session.taps import Tap
     from stethoscope.store.format import FleetEntry
     from stethoscope.store.tape import Played, Reel, Tape
 
@@ -91,6 +92,8 @@ class Player:
         """How often everything was begun anew."""
         self.changed: bool
         """Since it was set to False, a finding came or cleared, or a link changed."""
+        self.taps: tuple[Tap, ...] = ()
+        """What hears the notes of the tape, and is told to begin anew."""
         self._make = make
         self.begin(0.0)
 
@@ -108,6 +111,8 @@ class Player:
         """Make a session for the fleet of `reel`, of which nothing is known yet."""
         self.session = self._make(ReplaySource(reel.fleet), self.clock)
         self.restarts += 1
+        for tap in self.taps:
+            tap.start()
         self._reel = reel
         self._links: dict[int, Link] = {}
         """The last state of each link that is known."""
@@ -253,9 +258,12 @@ class Player:
                 reading = msgspec.convert(_cleaned(msgspec.json.decode(note.value)), SchedulerReading, strict=False)
                 self.session.on_scheduler(reading)
             elif note.kind == JOB_LOG:
-                told = msgspec.convert(_cleaned(msgspec.json.decode(note.value)), JobNote, strict=False)
+                value = _cleaned(msgspec.json.decode(note.value))
+                told = msgspec.convert(value, JobNote, strict=False)
                 if told.is_sound:
                     self.session.jobs.take_note(told, self.clock.wall())
+                    for tap in self.taps:
+                        tap.on_note(JOB_LOG, value)
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return
 

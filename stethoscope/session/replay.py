@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from stethoscope.model.mark import Mark
     from stethoscope.session.night import NightKeeper
     from stethoscope.session.player import MakeSession
+    from stethoscope.session.taps import Tap
     from stethoscope.specs.rule import Rule
     from stethoscope.store.tape import Tape
 
@@ -76,6 +77,15 @@ class ReplaySession:
 
     # ---- what the console reads
 
+    @property
+    def taps(self) -> tuple[Tap, ...]:
+        """Return what hears the notes of the recording."""
+        return self._player.taps
+
+    @taps.setter
+    def taps(self, taps: tuple[Tap, ...]) -> None:
+        self._player.taps = taps
+
     def snapshot(self) -> FleetSnapshot:
         """Return the state at this place; while another one is sought, that from where it was left."""
         if self._goal is not None and self._held is not None:
@@ -110,8 +120,8 @@ class ReplaySession:
         self._marks.clear()
 
     def take_notices(self) -> list[str]:
-        """There is nothing to tell that is not on the screen."""
-        return []
+        """Return what those who listen have to tell, once."""
+        return [notice for tap in self.taps for notice in tap.take_notices()]
 
     def retry(self, node: str) -> None:
         """There are no links to try."""

@@ -83,7 +83,7 @@ class KeptRules:
         try:
             rules = load_rules(self._catalogue, self._root_causes, *self._directories)
         except DataError as error:
-            self._say(f"{_told(error)} · the rules of before stand")
+            self._say(f"{told(error)} · the rules of before stand")
             return
         except OSError as error:
             self._say(f"rules cannot be read: {error.strerror} · the rules of before stand")
@@ -105,7 +105,8 @@ class KeptRules:
         self._logged = frozenset(active)
 
 
-def _told(error: DataError) -> str:
+def told(error: DataError) -> str:
+    """Return what is wrong with files in one line."""
     errors = error.errors if isinstance(error, SeveralDataError) else (error,)
     more = f" (and {len(errors) - 1} more: stethoscope lint)" if len(errors) > 1 else ""
     return f"{errors[0]}{more}"

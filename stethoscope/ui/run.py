@@ -13,6 +13,9 @@ from stethoscope.heap import one_heap
 from stethoscope.ui import loop
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from stethoscope.ui.drilling import DrillLike
     from stethoscope.ui.look import Look
     from stethoscope.ui.session import OpenSession
@@ -26,12 +29,14 @@ def run_console(
     keeps: bool = False,
     fresh: bool = False,
     drill: DrillLike | None = None,
+    playbooks: Sequence[Path] = (),
 ) -> int:
     """Run the console until it is quit and return the exit code; StethoscopeError when the session cannot be opened
     or ends, UsageError when this is no terminal.
 
     With `keeps` what is chosen on the fleet screen is kept in the state directory, and unless `fresh` the console
-    begins with what was kept the last time. With `drill` somebody is trained: its keys work.
+    begins with what was kept the last time. With `drill` somebody is trained: its keys work. `playbooks` are
+    directories of an operator's own, for triage.
     """
     # Textual draws on stderr, so that what is printed on stdout can go elsewhere.
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -42,7 +47,7 @@ def run_console(
     gc.disable()
     one_heap()
     try:
-        return loop.run(_run(open_session, title, look, keeps, fresh, drill))
+        return loop.run(_run(open_session, title, look, keeps, fresh, drill, playbooks))
     finally:
         gc.enable()
 
@@ -61,13 +66,20 @@ def _plain_c() -> bool:
 
 
 async def _run(
-    open_session: OpenSession, title: str, look: Look, keeps: bool, fresh: bool, drill: DrillLike | None
+    open_session: OpenSession,
+    title: str,
+    look: Look,
+    keeps: bool,
+    fresh: bool,
+    drill: DrillLike | None,
+    playbooks: Sequence[Path],
 ) -> int:
     from stethoscope.ui.app import StethoscopeApp
 
     if not speaks_utf8():
         look = replace(look, ascii_only=True)
     app = StethoscopeApp(open_session, title, look, keeps=keeps, fresh=fresh)
+    app.playbooks = tuple(playbooks)
     if drill is not None:
         app.begin_drill(drill)
     try:

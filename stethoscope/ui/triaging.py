@@ -12,6 +12,7 @@ from stethoscope.ui.pulling import Pulling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from stethoscope.model.finding import Finding
     from stethoscope.session.attending import Attending
@@ -25,6 +26,8 @@ LOOK_S = 2.0
 class Triaging(Pulling):
     """An app that leads from a question to a verdict."""
 
+    playbooks: tuple[Path, ...] = ()
+    """Directories of an operator's own playbooks."""
     _attending: Attending | None = None
     _triage_kept: dict[str, dict[str, Any]] | None = None
 
@@ -32,7 +35,7 @@ class Triaging(Pulling):
         """Watch the jobs of `session` from now on."""
         from stethoscope.session.attending import Attending
 
-        self._attending = attending = Attending()
+        self._attending = attending = Attending(self.playbooks)
         taps = getattr(session, "taps", None)
         if isinstance(taps, tuple):
             session.taps = (*taps, attending)  # type: ignore[attr-defined]
