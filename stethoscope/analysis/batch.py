@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
@@ -41,12 +41,12 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     """Called when the line changed something."""
 
 
-class Said(msgspec.Struct, gc=False):
+class Said(NamedTuple):
     """What the lines of a batch give for one column."""
 
-    lines: list[int] = []
+    lines: list[int]
     """Number of each line that names the column."""
-    cells: list[Cell] = []
+    cells: list[Cell]
     """The cells of these lines, one line after the other."""
 
 
@@ -72,11 +72,12 @@ class Batch:
         said: dict[int, Said] = {}
         for number, line in enumerate(self.lines):
             for column, cells in zip(line.columns, line.lists, strict=True):
-                one = said.get(column)
-                if one is None:
-                    one = said[column] = Said([], [])
-                one.lines.append(number)
-                one.cells += cells
+                if column in said:
+                    numbers, before = said[column]
+                    numbers.append(number)
+                    before += cells
+                else:
+                    said[column] = Said([number], [*cells])
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "starts", starts)
         object.__setattr__(self, "rows", np.arange(counts.sum()) + (firsts - starts).repeat(counts))

@@ -51,6 +51,8 @@ class Columns(Arrays):
         names = tuple(metric.id for metric in in_order)
         index = {metric: column for column, metric in enumerate(names)}
         self._groups = {group: Group.of(group, metrics, counters, index) for group in {"", *(m.group for m in metrics)}}
+        self.groups = frozenset(group for group, known in self._groups.items() if group and known.columns)
+        """Those whose parts bring metrics of this table."""
         self._waiting: dict[str, dict[int, Line]] = {}
         """Lines that were not folded yet, by group and block, and ..."""
         self._rows_waiting = 0
@@ -65,11 +67,6 @@ class Columns(Arrays):
         self._from_probe = [index[m.id] for m in metrics if m.tier != "console"]
         self._in_parts = [index[m.id] for m in metrics if m.group]
         self.add(rows)
-
-    @property
-    def groups(self) -> Iterable[str]:
-        """Return the groups whose parts bring metrics of this table."""
-        return (group for group, known in self._groups.items() if group and known.columns)
 
     def table(self, mono: float = np.inf, *, latest: bool = True) -> Table:
         """Return a picture as `Arrays.table` does, of everything that was put."""
