@@ -28,6 +28,7 @@ __all__ = ["fronts_incident", "id_error", "incident_text", "read_incident", "rea
 _FENCE = re.compile(r"-{3}[ \t]*\r?(?:\n|\Z)")
 _END = re.compile(r"^(?:-{3}|\.{3})[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,79}")
+_MERGE = re.compile(r"^<{7} ", re.MULTILINE)
 _TIMES = tuple(Times.__dataclass_fields__)
 _SEVERITIES = {"critical": Severity.P1, "warning": Severity.P2}
 """Words of rule files that people know."""
@@ -57,6 +58,9 @@ def read_with_remarks(text: str, where: str) -> tuple[Incident, list[Trouble]]:
     if harmless != body:
         line = front.count("\n") + 2
         said.remarks.append(Trouble(where, line, "text below the front matter has characters that a terminal obeys"))
+    if marks := _MERGE.search(body):
+        line = text.count("\n", 0, len(text) - len(body) + marks.start()) + 1
+        said.remarks.append(Trouble(where, line, "what git could not merge: keep one side and take the marks away"))
     incident = Incident(
         id=said.id(),
         title=said.line("title"),

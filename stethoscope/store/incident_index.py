@@ -110,6 +110,7 @@ class IncidentIndex:
     def take(self, path: str) -> None:
         """Take in one file of the engineers' own directory that was written just now."""
         root, files = OWN, self._roots[OWN]
+        files.tidy(self._clock.wall())
         try:
             status = os.stat(files.directory / path)
         except OSError:

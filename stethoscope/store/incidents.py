@@ -7,6 +7,7 @@ of another. Nothing but these files is what is known: the index beside them can 
 from __future__ import annotations
 
 import os
+import re
 import stat
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -27,6 +28,8 @@ _LETTERS = "23456789abcdefghjkmnpqrstvwxyz"
 """What a random part of an id is made of: nothing that is taken for something else on the phone."""
 _MODE = 0o640
 _ATTEMPTS = 20
+_STRAY = re.compile(r"\..+\.md\.[0-9a-f]{12}")
+_STRAY_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +160,15 @@ class IncidentFiles:
         if named and Path(path).stem != incident.id:
             remarks.append(Trouble(path, 0, f"the file is named otherwise than its id {incident.id}"))
         return Reading(version, incident, tuple(remarks))
+
+    def tidy(self, now: float) -> None:
+        """Take away what a console left behind that was killed while it wrote; `now` in wall seconds."""
+        with suppress(OSError), os.scandir(self.directory) as entries:
+            for entry in entries:
+                if _STRAY.fullmatch(entry.name):
+                    with suppress(OSError):
+                        if now - entry.stat(follow_symlinks=False).st_mtime > _STRAY_S:
+                            os.unlink(entry.path)
 
     def new_id(self, day: str) -> str:
         """Return an id for an incident of `day` (`2026-03-14`) that no other engineer has, and no file of here."""
