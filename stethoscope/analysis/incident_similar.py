@@ -84,11 +84,13 @@ class Past:
         is_hardware = bool(HARDWARE.intersection(clues.root_causes[:1]))
         scores: list[tuple[float, int]] = []
         for position in what.keys() | where.keys():
-            one = self.incidents[position]
             alike, near = what.get(position, 0.0), where.get(position, 0.0)
-            if not is_of_fleet(clues, one):
+            if _WHAT * alike + _WHERE * near < LEAST:
+                continue
+            one = self.incidents[position]
+            if near and not is_of_fleet(clues, one):
                 near = 0.0
-            if near < 1.0 or not is_hardware or one.root_cause not in HARDWARE:
+            elif near < 1.0 or not is_hardware or one.root_cause not in HARDWARE:
                 near *= min(1.0, alike / _FULL_WHAT)
             score = _WHAT * alike + _WHERE * near
             if score >= LEAST and one.id != clues.but:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from stethoscope.errors import DataError
+from stethoscope.model.incident import Status
 from stethoscope.session.learn_case import case_draft
 from stethoscope.session.learn_rule import rule_draft
 from stethoscope.session.learn_signature import signature_drafts
@@ -82,6 +83,8 @@ def learn(incident: Incident, kinds: Iterable[str] = (), *directories: Path) -> 
             flow, file, text = found
             drafts.append(Draft("case", flow, f"triage/{file}", head + text))
         notes += note
+    if drafts and incident.status in (Status.OPEN, Status.MITIGATED):
+        notes.append(f"{incident.id} is not resolved yet: what it teaches may change")
     return Learned(tuple(drafts), tuple(notes))
 
 

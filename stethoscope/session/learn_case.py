@@ -40,7 +40,7 @@ def case_draft(incident: Incident, books: Playbooks) -> tuple[tuple[str, str, st
         for facts in _tried(asked, incident, books):
             if _given(flow, facts, books) == answers:
                 return _file(flow, facts, answers, incident, books)
-        return None, [f"no case: its answers in the flow {flow.id} rest on findings or logs, which a case cannot hold"]
+        return None, [f"no case: facts alone do not lead to its answers in the flow {flow.id}"]
     return None, ["no case: no flow asks these questions now"]
 
 

@@ -26,7 +26,7 @@ LOG = "2026-03-14T02:07:00Z gpu-014 kernel: NVRM: Xid (PCI:0000:81:00): 79, GPU 
 
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         monkeypatch.setenv(name, str(tmp_path / name))
     (tmp_path / "kernel.log").write_text(LOG)
     return str(tmp_path / "kernel.log")
