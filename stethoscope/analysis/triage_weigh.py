@@ -10,6 +10,8 @@ from stethoscope.analysis.triage_case import ENDED, NONE, SLOWER, STOPPED
 from stethoscope.model.ids import node_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from stethoscope.analysis.triage_case import Case
     from stethoscope.analysis.triage_claims import Claim
     from stethoscope.analysis.triage_places import Places
@@ -138,10 +140,11 @@ def _lower(groups: dict[tuple[str, str], Hypothesis], claims: list[Claim], place
 def merged(hypotheses: list[Hypothesis], cases: list[Case], places: Places) -> list[Hypothesis]:
     """Return the hypotheses, with those of single nodes taken into that of their whole job, where all of its ranks are
     hit alike: whoever asks one node only sees that one."""
+    hypotheses = [*hypotheses, *_of_all_nodes(hypotheses, cases)]
     of_jobs = {
         (one.cause, one.unit): one
         for one in hypotheses
-        if one.unit.startswith("job/") and any(claim.scope == "global" for claim in one.claims)
+        if one.unit.startswith("job/") and (not one.claims or any(claim.scope == "global" for claim in one.claims))
     }
     job_of = {node: case.place for case in reversed(cases) for node in case.nodes}
     shared = {(one.cause, one.unit) for one in hypotheses if one.unit.startswith(("leaf/", "rack/"))}
@@ -155,7 +158,20 @@ def merged(hypotheses: list[Hypothesis], cases: list[Case], places: Places) -> l
         else:
             whole.claims += one.claims
             whole.weight = _weight(whole)
-    return kept
+    return [one for one in kept if one.claims]
+
+
+def _of_all_nodes(hypotheses: list[Hypothesis], cases: list[Case]) -> Iterator[Hypothesis]:
+    """Yield a hypothesis, of no claims yet, of each job whose nodes all have what is a setting of a whole job: another
+    fault of one of them explains nothing of it."""
+    known = {(one.cause, one.unit): one for one in hypotheses}
+    for cause, spec in {one.cause: one.spec for one in hypotheses if one.spec is not None}.items():
+        if spec.scope != "global" or spec.part not in ("node", "job"):
+            continue
+        for case in cases:
+            is_whole = len(case.nodes) > 1 and all((cause, node) in known for node in case.nodes)
+            if is_whole and (cause, case.place) not in known:
+                yield Hypothesis(cause, case.place, [], spec)
 
 
 def _is_of_shared(one: Hypothesis, shared: set[tuple[str, str]], places: Places) -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from stethoscope.analysis.triage import diagnose
 from stethoscope.analysis.triage_ask import ACCEPTED, CHOSEN, SKIPPED, Answer, Asked, ask, condition_words
-from stethoscope.model.verdict import Seen
+from stethoscope.model.verdict import Measured, Seen
 from stethoscope.specs.playbook import Playbooks, load_playbooks
 from stethoscope.specs.playbook_forms import WhenSpec
 from tests.builders import WALL, fleet
@@ -83,6 +83,16 @@ def test_a_loss_that_jumps_is_settled_whatever_else_is_found(books: Playbooks) -
     assert found.verdict.root_cause == "telemetry_lost"
     assert "dcgmi_diag" in {one.probe for one in found.wanted}
     assert "dcgmi_diag" not in {one.probe for one in diagnose(scene(snapshot, slow=False), books).wanted}
+
+
+def test_a_setting_of_all_nodes_is_the_jobs_though_one_of_them_has_another_fault(books: Playbooks) -> None:
+    drift = finding("P2", JOB.nodes[1], "driver 535", SINCE, "driver_version_differs")
+    found = replace(drift, root_cause="version_mismatch")
+    snapshot = with_jobs(fleet(32, name="prod-a", findings=[found]), (JOB, standing()))
+    text = "rank 0 NCCL_IB_HCA=mlx5_0,mlx5_1\n"
+    measured = tuple(Measured(node, "env_diff", WALL - 5, text) for node in JOB.nodes)
+    verdict = diagnose(replace(scene(snapshot), measured=measured), books).verdict
+    assert (verdict.root_cause, verdict.places) == ("config_env_error", ("job/4242",))
 
 
 def test_what_was_found_speaks_for_a_yes_that_no_other_answer_holds_against(books: Playbooks) -> None:
