@@ -15,7 +15,7 @@ class Verbs(LazyGroup):
         "search": ("stethoscope.cli.kb_find:search", "Search them, best first, in any language."),
         "show": ("stethoscope.cli.kb_find:show", "Show one: times, evidence, cause, fix."),
         "list": ("stethoscope.cli.kb_find:list_", "List them, the latest first."),
-        "similar": ("stethoscope.cli.kb_find:similar", "Say what of before looks like this, and why."),
+        "similar": ("stethoscope.cli.kb_similar:similar", "Say what of before looks like this, and why."),
         "add": ("stethoscope.cli.kb_add:add", "Record one: from a triage, a log, a finding, by hand."),
         "close": ("stethoscope.cli.kb_change:close", "Say that one is over, and what fixed it."),
         "edit": ("stethoscope.cli.kb_change:edit", "Change one in $EDITOR, also a broken one."),
@@ -29,8 +29,11 @@ class Verbs(LazyGroup):
 
 
 @click.group(cls=Verbs, context_settings=HELP)
-def command() -> None:
+@click.pass_context
+def command(ctx: click.Context) -> None:
     """The incident knowledge base: what happened, what it was, what fixed it.
 
     One Markdown file an incident, in a directory that can be a git repository.
     """
+    # What the settings say of `kb` is meant for each of its verbs.
+    ctx.default_map = dict.fromkeys(Verbs.verbs, ctx.default_map or {})

@@ -2,127 +2,27 @@
 
 from __future__ import annotations
 
-import functools
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
-from stethoscope.cli.kb_shared import HELP, incidents_option, json_option, library, moment, print_json
+from stethoscope.cli.kb_said import Said, said_options
+from stethoscope.cli.kb_shared import HELP, incidents_option, json_option, library, print_json
 from stethoscope.cli.kb_source import Source, source_options
 from stethoscope.cli.say import say
 from stethoscope.errors import EXIT_HEALTHY, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from stethoscope.model.incident import Incident, Match
     from stethoscope.session.incidents import Library
+    from stethoscope.store.drafts import Draft
 
-SEVERITIES = ("P0", "P1", "P2", "info", "none")
 _TEMPLATE = "## Evidence\n\n\n## What was done\n\n\n## Prevention\n\n"
-_OF_NOW_S = 86400.0
-_TIMES = ("began", "detected", "located", "mitigated", "resolved")
-_TEXTS = {
-    "title": "What happened, in one line.",
-    "component": "What was broken: gpu, nvlink, pcie, nic, optic, cable, switch, disk, storage ...",
-    "fleet": "Name of the fleet.",
-    "nodes": "Nodes that were touched: 'gpu-[003,007-009]'.",
-    "job": "Id of the job.",
-    "fixed": "What fixed it, in your words and language.",
-    "author": "Who writes this down. [you]",
-}
-_LISTS = {
-    "place": "A culprit: gpu-014/gpu/3, gpu-007/ib/mlx5_3, leaf/leaf-01.",
-    "around": "Where it hangs: leaf/leaf-01, rack/r3.",
-    "symptom": "What was seen: xid.79, nccl.timeout, the id of a rule.",
-    "tag": "A word to find it by.",
-    "link": "HOW:TO, such as ticket:OPS-12 or same_as:INC-2026-03-14-k7qmx.",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What the flags say of an incident."""
-
-    values: dict[str, Any]
-
-    @property
-    def tells_when(self) -> bool:
-        """Tell whether anything says when it was, or that it is over."""
-        return any(self.values.get(name) is not None for name in (*_TIMES, "fixed"))
-
-    def into(self, incident: Incident, now: float) -> Incident:
-        """Return the incident with what the flags say in place of what is filled in; UsageError for what cannot be."""
-        from stethoscope.model.finding import Severity
-        from stethoscope.model.incident import Status
-
-        values = {name: value for name, value in self.values.items() if value not in (None, ())}
-        times = {name: moment(f"--{name}", values.get(name), now) for name in _TIMES if name in values}
-        changes: dict[str, Any] = {name: values[name] for name in ("title", "fleet", "job", "author") if name in values}
-        changes["times"] = replace(incident.times, **times)
-        if "cause" in values:
-            changes["root_cause"] = root_cause(values["cause"])
-        if "component" in values:
-            changes["component"] = component(values["component"])
-        if "nodes" in values:
-            from stethoscope.model.ids import expand, fold
-
-            changes["nodes"] = fold(expand(values["nodes"]))
-        if "severity" in values:
-            changes["severity"] = Severity(values["severity"])
-        if "fixed" in values:
-            changes["resolution"] = values["fixed"]
-            # What is fixed is over, unless somebody says otherwise; when, nobody knows of what was long ago.
-            changes["status"] = Status.RESOLVED
-            seen = max((when for name in _TIMES if (when := getattr(changes["times"], name)) is not None), default=now)
-            if changes["times"].resolved is None and now - seen < _OF_NOW_S:
-                changes["times"] = replace(changes["times"], resolved=now)
-        if "status" in values:
-            changes["status"] = Status(values["status"])
-            if values["status"] == "open":
-                changes["times"] = replace(changes["times"], resolved=times.get("resolved"))
-        if "body" in values:
-            changes["body"] = _text_of(values["body"])
-        for name, of in (("place", "places"), ("around", "around"), ("symptom", "symptoms"), ("tag", "tags")):
-            if name in values:
-                changes[of] = tuple(dict.fromkeys((*getattr(incident, of), *values[name])))
-        if "link" in values:
-            changes["links"] = (*incident.links, *(_link(text) for text in values["link"]))
-        return replace(incident, **changes)
-
-
-def said_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that say what an incident is; it gets them as one argument, `said`."""
-    names = [*_TEXTS, *_LISTS, *_TIMES, "cause", "severity", "status", "body"]
-
-    @functools.wraps(function)
-    def with_said(*args: Any, **options: Any) -> Any:
-        return function(*args, said=Said({name: options.pop(name) for name in names}), **options)
-
-    options = [
-        *(click.option(f"--{name}", metavar="TEXT", help=text) for name, text in _TEXTS.items()),
-        click.option("--cause", metavar="ID", help="Root cause, as `playbook list --json` names them."),
-        click.option("--severity", type=click.Choice(SEVERITIES), help="How urgent it was. [P1]"),
-        click.option("--status", type=click.Choice(("open", "mitigated", "resolved")), help="How far it is."),
-        *(click.option(f"--{name}", metavar="TEXT", multiple=True, help=text) for name, text in _LISTS.items()),
-        *(click.option(f"--{name}", metavar="TIME", help=f"When it {_WHEN[name]}.") for name in _TIMES),
-        click.option("--body", metavar="FILE", help="Markdown for its text; - is stdin."),
-    ]
-    decorated: Callable[..., Any] = with_said
-    for option in reversed(options):
-        decorated = option(decorated)
-    return decorated
-
-
-_WHEN = {
-    "began": "began: 02:14, 2026-03-14T02:14:07Z, 2h ago as 2h",
-    "detected": "was seen first",
-    "located": "was known where and why",
-    "mitigated": "let work go on",
-    "resolved": "was over",
-}
+_HINT = "# Save and leave: it is recorded. Delete all of this text: nothing is."
 
 
 @click.command(context_settings=HELP)
@@ -145,17 +45,22 @@ def add(source: Source, said: Said, draft: str | None, no_edit: bool, as_json: b
     books = library(incidents, writes=True)
     now = SystemClock().wall()
     key = draft if draft is not None else source.key
-    begun = _begun(books, draft) if draft is not None else source.draft(now, user())
+    drafted = _begun(books, draft) if draft is not None else None
+    begun = drafted.incident if drafted is not None else source.draft(now, user())
     if draft is None and not source.is_given and said.tells_when:
         # Whoever says when it was does not say that it was seen just now.
         begun = replace(begun, times=replace(begun.times, detected=None))
     filled = said.into(begun, now)
+
+    def record(incident: Incident) -> Incident:
+        return _recorded(books, incident, drafted)
+
     if no_edit or not is_at_hand():
         if not filled.title:
             raise UsageError("say what happened: --title")
-        made: Incident | None = books.create(filled)
+        made: Incident | None = record(filled)
     else:
-        made = _edited(books, filled, key, now)
+        made = _edited(books, filled, key, now, record)
     if made is None:
         say("nothing is recorded: the text was empty", err=True)
         raise click.Abort
@@ -165,14 +70,26 @@ def add(source: Source, said: Said, draft: str | None, no_edit: bool, as_json: b
     return EXIT_HEALTHY
 
 
-def _begun(books: Library, key: str) -> Incident:
-    drafts = {one.key: one.incident for one in books.drafts()}
+def _recorded(books: Library, incident: Incident, drafted: Draft | None) -> Incident:
+    """Record a new incident, or write the edit of one that a draft is over what that edit began with."""
+    if drafted is None or not drafted.expected:
+        return books.create(incident)
+    from stethoscope.store.incidents import Version
+
+    books.save(incident, Version(books.version(incident.id).path, drafted.expected))
+    return books.get(incident.id)
+
+
+def _begun(books: Library, key: str) -> Draft:
+    drafts = {one.key: one for one in books.drafts()}
     if key not in drafts:
         raise UsageError(f'--draft: nothing was begun as "{key}"{did_you_mean(key, drafts)}')
     return drafts[key]
 
 
-def _edited(books: Library, filled: Incident, key: str, now: float) -> Incident | None:
+def _edited(
+    books: Library, filled: Incident, key: str, now: float, record: Callable[[Incident], Incident]
+) -> Incident | None:
     from stethoscope.cli.kb_editor import edit_until, kept_path
     from stethoscope.clock import iso
     from stethoscope.specs.incident import incident_text, read_incident
@@ -180,6 +97,7 @@ def _edited(books: Library, filled: Incident, key: str, now: float) -> Incident 
     if not filled.id:
         filled = replace(filled, id=books.files.new_id(iso(filled.at or now)[:10]))
     text = incident_text(filled if filled.body.strip() else replace(filled, body=_TEMPLATE))
+    text = text.replace("---\n", f"---\n{_HINT}\n", 1)
     line = 0
     if not filled.resolution:
         # The one line that needs a person stands last, and the cursor with it.
@@ -198,7 +116,7 @@ def _edited(books: Library, filled: Incident, key: str, now: float) -> Incident 
         if not made.title:
             number = next((n for n, one in enumerate(said.splitlines(), 1) if one.startswith("title")), 1)
             raise DataError("say what happened, in one line", where=f"{path}:{number}:1")
-        return books.create(made)
+        return record(made)
 
     return edit_until(kept_path(f"add-{key}"), text, check, line=line)
 
@@ -223,43 +141,5 @@ def _tell(books: Library, made: Incident, *, as_json: bool) -> None:
 
 def tell_redacted(number: int) -> None:
     """Say that secrets were taken out, where that is so."""
-    if number:
+    if number > 0:
         say("1 secret was taken out" if number == 1 else f"{number} secrets were taken out", err=True)
-
-
-def root_cause(word: str) -> str:
-    """Return the id of a root cause; UsageError for one that is not known."""
-    from stethoscope.specs.root_cause import load_root_causes
-
-    known = load_root_causes()
-    if word not in known:
-        raise UsageError(f'--cause: no root cause "{word}"{did_you_mean(word, known)}')
-    return word
-
-
-def component(word: str) -> str:
-    """Return a word for what was broken; UsageError for another one."""
-    from stethoscope.model.incident import COMPONENTS
-
-    if word not in COMPONENTS:
-        raise UsageError(f'--component: "{word}" is none of {", ".join(COMPONENTS)}{did_you_mean(word, COMPONENTS)}')
-    return word
-
-
-def _link(text: str) -> Any:
-    from stethoscope.model.incident import Link
-
-    how, colon, to = text.partition(":")
-    if not colon or not how.strip() or not to.strip():
-        raise UsageError(f'--link: "{text}" is not HOW:TO, such as ticket:OPS-12')
-    return Link(how.strip(), to.strip())
-
-
-def _text_of(name: str) -> str:
-    import sys
-
-    try:
-        raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-    except OSError as error:
-        raise UsageError(f"--body: {name}: {error.strerror or error}") from None
-    return raw.decode("utf-8", "replace").replace("\r\n", "\n")

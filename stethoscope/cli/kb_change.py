@@ -45,6 +45,7 @@ def edit(identity: str, name: str | None, as_json: bool, incidents: str | None) 
     """
     books = library(incidents)
     path, version = _file_of(books, identity)
+    before = books.files.read(version.path).incident
     if name is not None:
         made: Incident | None = books.save_text(_given(name), version)
     else:
@@ -52,7 +53,7 @@ def edit(identity: str, name: str | None, as_json: bool, incidents: str | None) 
     if made is None:
         say("nothing is changed", err=True)
         return EXIT_HEALTHY
-    _tell("edit", books, made, "written", as_json=as_json)
+    _tell("edit", books, before, made, "written", as_json=as_json)
     return EXIT_HEALTHY
 
 
@@ -155,8 +156,8 @@ def close(
     incidents: str | None,
 ) -> int:
     """Say that an incident is over, and what fixed it."""
-    from stethoscope.cli.kb_add import root_cause
     from stethoscope.cli.kb_editor import is_at_hand
+    from stethoscope.cli.kb_said import root_cause
     from stethoscope.clock import SystemClock
     from stethoscope.model.incident import Status
 
@@ -182,7 +183,7 @@ def close(
     from stethoscope.ui.present.incident_text import took_words
 
     took = ", ".join(took_words(made))
-    _tell("close", books, made, f"{status.value}{f' ({took})' if took else ''}", as_json=as_json)
+    _tell("close", books, one, made, f"{status.value}{f' ({took})' if took else ''}", as_json=as_json)
     return EXIT_HEALTHY
 
 
@@ -215,7 +216,7 @@ def link(identity: str, how: str, to: str, undo: bool, as_json: bool, incidents:
         return EXIT_DATA if undo else EXIT_HEALTHY
     links = tuple(each for each in one.links if each != wanted) if undo else (*one.links, wanted)
     made = _changed(books, one, replace(one, links=links))
-    _tell("link", books, made, f"{'no longer ' if undo else ''}{how} {to}", as_json=as_json)
+    _tell("link", books, one, made, f"{'no longer ' if undo else ''}{how} {to}", as_json=as_json)
     return EXIT_HEALTHY
 
 
@@ -225,7 +226,10 @@ def _changed(books: Library, one: Incident, wanted: Incident) -> Incident:
     return books.get(one.id)
 
 
-def _tell(verb: str, books: Library, made: Incident, words: str, *, as_json: bool) -> None:
+def _tell(verb: str, books: Library, before: Incident | None, made: Incident, words: str, *, as_json: bool) -> None:
+    from stethoscope.cli.kb_add import tell_redacted
+
+    tell_redacted(made.redacted - (before.redacted if before is not None else 0))
     if as_json:
         from stethoscope.ui.present.incident_json import incident_json
 

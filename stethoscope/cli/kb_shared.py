@@ -38,20 +38,18 @@ def library(incidents: str | None, *, writes: bool = False) -> Library:
     from stethoscope.paths import is_directory, is_there
     from stethoscope.session.incidents import Library, incidents_dir
 
-    said = incidents or _of_settings()
-    directory = incidents_dir(said)
-    missing = said is not None and not is_there(directory) and not writes
-    if missing or (is_there(directory) and not is_directory(directory)):
-        raise UsageError(f"--incidents: {directory} is not a directory")
+    directory = incidents_dir(incidents)
+    if is_there(directory) and not is_directory(directory):
+        raise UsageError(f"{directory} is not a directory")
+    if not is_there(directory) and not writes and _is_typed("incidents"):
+        raise UsageError(f"--incidents: {directory} is not there")
     return Library(directory)
 
 
-def _of_settings() -> str | None:
-    # `kb:` of the settings are flags of all its verbs, and this one is the only one that they share.
+def _is_typed(name: str) -> bool:
+    """Tell whether an option stands on the command line: a wrong word there would look like an empty library."""
     context = click.get_current_context(silent=True)
-    own = context.parent.default_map if context is not None and context.parent is not None else None
-    value = (own or {}).get("incidents")
-    return value if isinstance(value, str) and value else None
+    return context is not None and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
 def found(library: Library, identity: str) -> Incident:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from stethoscope.model.incident import Clues, Incident
 
+OF_NOW_S = 6 * 3600.0
+"""What was seen so long ago was hardly located, and hardly mended, at the moment that it is written down."""
 _LARGEST = 64 * 2**20
 
 
@@ -55,7 +57,11 @@ class Source:
         say = fact_writer(load_catalogue())
         if self.triage is not None:
             found = incident_said.diagnosis_of(*_document(self.triage, "--triage"))
-            return incident_draft.draft_of_verdict(found, now, author=author, say=say)
+            made = incident_draft.draft_of_verdict(found, now, author=author, say=say)
+            detected = made.times.detected
+            is_old = detected is not None and now - detected > OF_NOW_S
+            # A verdict of a recording, or of a file of last night, does not say when it was given.
+            return replace(made, times=replace(made.times, located=None)) if is_old else made
         if self.decode is not None:
             said = incident_said.log_said_of(*_document(self.decode, "--decode"))
             return incident_draft.draft_of_log(said, now, author=author, say=say)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +13,9 @@ from click.testing import CliRunner
 
 from stethoscope.cli import kb_editor
 from stethoscope.cli.kb import command
+from stethoscope.cli.main import group
 from stethoscope.errors import DataError, StethoscopeError, UsageError
+from stethoscope.session.incidents import Library
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -185,6 +188,8 @@ def test_close_says_what_fixed_it_and_when(kb: Shell) -> None:
     assert said == f"{first}: resolved (work on after 16 m, repaired in 2 h)\n"
     one = kb.json("close", first, "--fixed", "new riser")["incident"]
     assert (one["times"]["resolved"], one["resolution"]) == ("2026-03-14T04:14:07Z", "new riser")
+    kb("close", first, "--fixed", "set token=abcdef1234567890 anew")
+    assert kb.err == "1 secret was taken out\n"
     with pytest.raises(UsageError, match="came with the program"):
         kb("close", "REF-xid79-riser", "--fixed", "x")
 
@@ -217,7 +222,8 @@ def test_stats_count_no_reference(kb: Shell) -> None:
     assert kb.json("stats", "cause:host_oom")["incidents"] == 0
     assert kb.json("stats", "--since", "1d")["incidents"] == 0
     assert kb.json("reindex")["incidents"] == 2
-    recorded(kb, "c", "--began", "2d")
+    recorded(kb, "c", "--began", "2d", "--fixed", "at some time")
+    assert kb.json("list")["incidents"][0]["times"]["resolved"] is None
     recorded(kb, "d", "--began", "1d")
     assert kb.json("stats")["lemons"][0]["place"] == "gpu-014/gpu/3"
     assert "lemons" in kb("stats").splitlines()
@@ -271,12 +277,45 @@ def test_an_import_takes_everything_once(kb: Shell, tmp_path: Path) -> None:
 
 
 def test_the_directory_is_that_of_the_flag_or_of_the_settings(kb: Shell, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is not a directory"):
+    with pytest.raises(UsageError, match="is not there"):
         kb("list", "--incidents", str(tmp_path / "typo"))
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="is not a directory"):
+        kb("list", "--incidents", str(tmp_path / "file"))
     (tmp_path / "config" / "stethoscope").mkdir(parents=True)
     (tmp_path / "config" / "stethoscope" / "config.yaml").write_text(f"incidents: {tmp_path / 'shared'}\n")
+    assert kb("list") == ""
     recorded(kb)
     assert len(list((tmp_path / "shared").glob("INC-*.md"))) == 1
+
+
+def test_a_draft_goes_on(kb: Shell) -> None:
+    first = recorded(kb)
+    books = Library()
+    one = books.get(first)
+    books.save_draft("verdict/job/4242", replace(one, id="", title="", root_cause=""))
+    books.save_draft(first, replace(one, resolution="riser"), books.version(first))
+    assert [line.split()[0] for line in kb("list", "--drafts").splitlines()] == [first, "verdict/job/4242"]
+    made = kb.json("add", "--draft", "verdict/job/4242", "--title", "From the console")["incident"]
+    assert (made["title"], made["root_cause"]) == ("From the console", None)
+    assert kb.json("add", "--draft", first)["incident"]["resolution"] == "riser"
+    books.save_draft(first, one, replace(books.version(first), digest="0"))
+    with pytest.raises(DataError, match="changed by somebody else"):
+        kb("add", "--draft", first)
+    assert kb.json("list")["total"] == 2
+    assert len(kb.json("list", "--drafts")["drafts"]) == 1
+
+
+def test_settings_of_kb_are_those_of_each_of_its_verbs(kb: Shell, tmp_path: Path) -> None:
+    (tmp_path / "config" / "stethoscope").mkdir(parents=True)
+    settings = tmp_path / "config" / "stethoscope" / "config.yaml"
+    settings.write_text(f"kb:\n  incidents: {tmp_path / 'own'}\n  limit: 1\n")
+    for number in "12":
+        arguments = ["kb", "add", "--title", number]
+        assert CliRunner().invoke(group, arguments, standalone_mode=False, catch_exceptions=False).return_value == 0
+    assert len(list((tmp_path / "own").glob("INC-*.md"))) == 2
+    listed = CliRunner().invoke(group, ["kb", "list"], standalone_mode=False, catch_exceptions=False)
+    assert len(listed.stdout.splitlines()) == 1
 
 
 # ---- the editor

@@ -22,6 +22,7 @@ _STAGE = 14
 _MOST = 15
 """Rows of one group; the rest is counted."""
 _CURVE = 24
+_WIDEST = 110
 _WIDEST_PERIOD = 4
 _PARTS = "▏▎▍▌▋▊▉█"
 
@@ -37,6 +38,7 @@ def stats_rows(
         yield (Span(line),)
     each = max(1, min(_WIDEST_PERIOD, _CURVE // max(1, len(stats.periods))))
     periods = min(len(stats.periods), _CURVE // each)
+    cells = min(cells, _WIDEST)
     bar = max(6, cells - _NAME - _NUMBER - periods * each - 4)
     largest = max((count.n for counts in (stats.causes, stats.components) for count in counts), default=1)
     if periods:

@@ -95,7 +95,8 @@ def match_rows(matches: Iterable[Match], cells: int, glyphs: Glyphs) -> Iterator
         else:
             yield head[:-1]
             yield (Span("      "), Span(cut(one.title, cells - 6, glyphs.ellipsis)))
-        for name, text in (("because ", "; ".join(match.reasons)), ("fixed by ", one.resolution)):
+        helps = "helps: " if one.is_reference else "fixed by "
+        for name, text in (("because ", "; ".join(match.reasons)), (helps, one.resolution)):
             for line in wrap(" ".join(text.split()), cells, f"      {name}", "        ") if text else ():
                 yield (Span(line, Tone.QUIET if name == "because " else Tone.PLAIN),)
 
