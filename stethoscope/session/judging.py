@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
+from stethoscope.heap import give_back
+
 if TYPE_CHECKING:
     from stethoscope.model.finding import Finding
     from stethoscope.model.fleet import FleetSnapshot
@@ -53,7 +55,9 @@ class Judging:
             if snapshot.mono < self._seen_mono:
                 return None
             self._seen_mono = snapshot.mono
-            return self._rules.evaluate(snapshot)
+            found = self._rules.evaluate(snapshot)
+        give_back()
+        return found
 
     def stop(self) -> None:
         """Let the thread end behind what it does."""
