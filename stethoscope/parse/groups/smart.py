@@ -13,7 +13,6 @@ from stethoscope.parse.tools import smartctl
 
 if TYPE_CHECKING:
     from stethoscope.model import wire
-    from stethoscope.model.report import Report
     from stethoscope.model.wire import Cell
 
 METRICS = (
@@ -64,11 +63,12 @@ def _row(part: wire.Part, title: str) -> tuple[dict[str, Cell], str]:
     except ToolError as error:
         note = {"not_installed": _NOT_INSTALLED, "permission": _NO_PERMISSION}.get(error.reason, "")
         return dict.fromkeys(METRICS, _WORDS.get(error.reason, ERROR)), note
-    return {metric: _cell(report, metric) for metric in METRICS}, ""
+    # Of several items with one name the first one counts.
+    values = {item.name: item.value for item in reversed(report.items)}
+    return {metric: _cell(values.get(metric)) for metric in METRICS}, ""
 
 
-def _cell(report: Report, metric: str) -> Cell:
-    value = next((item.value for item in report.items if item.name == metric), None)
+def _cell(value: float | str | Missing | None) -> Cell:
     if value is None:
         return UNSUPPORTED
     if isinstance(value, Missing):

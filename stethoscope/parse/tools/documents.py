@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
+_DECODER = json.JSONDecoder()
 _MISSES = 16
 """Braces that begin no document, such as those of a command line, before the search is given up."""
 
@@ -21,7 +22,6 @@ class Documents(NamedTuple):
 def documents(text: str) -> Documents:
     """Return the JSON objects of a text in their order; an array of objects counts as its objects."""
     found: list[tuple[str, dict[str, Any]]] = []
-    decoder = json.JSONDecoder()
     end = place = misses = 0
     cut = False
     while misses <= _MISSES:
@@ -29,7 +29,7 @@ def documents(text: str) -> Documents:
         if start < 0:
             break
         try:
-            document, place = decoder.raw_decode(text, start)
+            document, place = _DECODER.raw_decode(text, start)
         except RecursionError:
             break
         except ValueError:

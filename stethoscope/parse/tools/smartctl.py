@@ -116,9 +116,9 @@ def _disk(document: dict[str, Any], exit: int, err: str) -> Report:  # noqa: A00
         unknown += [f"{_LOG}/{name}" for name in log if name not in _NVME and name not in _READ_ELSEWHERE]
     return Report(
         TOOL,
-        tuple(item._replace(where=where) for item in items),
+        tuple([Item(where, *item[1:]) for item in items]),
         remarks,
-        tuple(clean(name, 120) for name in unknown),
+        tuple([clean(name, 120) for name in unknown]),
     )
 
 
