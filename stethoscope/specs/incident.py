@@ -27,7 +27,7 @@ __all__ = ["fronts_incident", "id_error", "incident_text", "read_incident", "rea
 
 _FENCE = re.compile(r"-{3}[ \t]*\r?(?:\n|\Z)")
 _END = re.compile(r"^(?:-{3}|\.{3})[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,79}")
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _MERGE = re.compile(r"^<{7} ", re.MULTILINE)
 _TIMES = tuple(Times.__dataclass_fields__)
 _SEVERITIES = {"critical": Severity.P1, "warning": Severity.P2}

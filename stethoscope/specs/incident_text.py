@@ -40,13 +40,15 @@ def _front(incident: Incident) -> Iterator[str]:
     yield f"schema: {SCHEMA}"
     for key in ORDER:
         value = getattr(incident, key)
-        if key in ("id", "title") or value not in ("", (), None, 0):
+        if key in ("id", "title", "confidence") or value not in ("", (), 0):
             yield from _entry(key, value)
     for key, value in incident.extra:
         yield f"{scalar(key)}: {_value(value)}"
 
 
 def _entry(key: str, value: Any) -> Iterator[str]:
+    if value is None:
+        return
     if isinstance(value, Times):
         known = [(name, getattr(value, name)) for name in Times.__dataclass_fields__]
         lines = [f"  {name}: {time_text(wall)}" for name, wall in known if wall is not None]

@@ -89,7 +89,6 @@ class IncidentIndex:
         """
         seen = [set(files.scan()) for files in self._roots]
         changed, gone = self._differences(seen)
-        self.waiting = len(changed)
         if not changed and not gone:
             return
         with self._alone() as alone:
@@ -97,13 +96,12 @@ class IncidentIndex:
                 return
             # While we waited another console may have done it.
             changed, gone = self._differences(seen)
-            self.waiting = len(changed)
             for start in range(0, max(len(changed), 1), _BATCH):
                 batch = changed[start : start + _BATCH]
                 readings = [(root, one, self._clock.wall(), self._read(root, one.path)) for root, one in batch]
                 last = start + _BATCH >= len(changed)
                 count = self._write(readings, gone if start == 0 else [], last)
-                self.waiting = max(len(changed) - start - _BATCH, 0)
+                self.waiting = max(min(self.waiting, len(changed) - start - _BATCH), 0)
                 if count:
                     yield count
 
@@ -142,6 +140,7 @@ class IncidentIndex:
             "SELECT root, path, mtime_ns, size, inode FROM file WHERE mtime_ns > read_ns - ? AND read_ns < ?",
             (_RACY_NS, int(self._clock.wall() * 1e9) - _SETTLED_NS),
         )
+        self.waiting = len(changed)
         again = [(root, Seen(*one)) for root, *one in racy]
         return changed + [(root, one) for root, one in again if one in seen[root]], gone
 

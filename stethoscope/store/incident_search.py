@@ -118,13 +118,15 @@ class _Finder:
             rows = self._db.execute(f"{_SCORED} AND {where}", (match, *values))
         else:
             rows = self._db.execute(f"{_UNSCORED} {where}", values)
-        # Scores that people would not tell apart are one: then the newest is first.
         scored = [
-            (-round(score * (REFERENCE_WEIGHT if reference else 1.0), 3), -(began or 0.0), identity, row)
+            (score * REFERENCE_WEIGHT if reference else score, -(began or 0.0), identity, row)
             for row, score, began, reference, identity in rows
         ]
-        scored.sort()
-        return [(row, -score) for score, _, _, row in scored]
+        # Beside the best one: what people would not tell apart is one, and then the newest is first.
+        best = max(scored, default=(1.0,))[0] or 1.0
+        ranked = [(-round(score / best, 2), began, identity, row) for score, began, identity, row in scored]
+        ranked.sort()
+        return [(row, -score) for score, _, _, row in ranked]
 
     def _sql(self, query: Query) -> tuple[str, list[str], list[Any]]:
         matches: list[str] = []
@@ -186,9 +188,7 @@ class _Finder:
         around = Snippets(
             term.what for clause in query.clauses for term in clause if not term.no and isinstance(term.what, Words)
         )
-        return tuple(
-            Hit(incidents[row], round(score, 3), around.of(incidents[row])) for row, score in rows if row in incidents
-        )
+        return tuple(Hit(incidents[row], score, around.of(incidents[row])) for row, score in rows if row in incidents)
 
     def suggestion(self, query: Query, count: int, again: Callable[[str], Query]) -> str:
         """Return the query with its typing mistakes mended, empty where that finds no more than `count`."""
