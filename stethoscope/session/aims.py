@@ -57,6 +57,9 @@ def aims_of(snapshot: FleetSnapshot, probe: OnDemand, places: Iterable[str]) -> 
         if name not in snapshot.by_name:
             raise UsageError(f'no node is called "{name}" here')
         node = snapshot.node(name)
+        if probe.peers:
+            found[Aim(name, _peers(snapshot, name, probe.peers), name)] = None
+            continue
         if probe.target == "node" or (place == name and probe.whole):
             found[Aim(name, (), name)] = None
             continue
@@ -70,6 +73,19 @@ def aims_of(snapshot: FleetSnapshot, probe: OnDemand, places: Iterable[str]) -> 
             raise UsageError(f"{probe.id} looks at one {_WORDS[probe.target]}, and {place} is none that is known{near}")
         found.update(dict.fromkeys(fitting))
     return list(found)
+
+
+def _peers(snapshot: FleetSnapshot, name: str, most: int) -> tuple[str, ...]:
+    """Return nodes of the same job that a node is to reach: its neighbours in the ring first, then a few from all
+    over it; UsageError where no such job is known."""
+    nodes = next((job.nodes for job in snapshot.jobs if name in job.nodes and len(job.nodes) > 1), ())
+    if not nodes:
+        raise UsageError(f"no job is known that runs on {name} and on others")
+    at, count = nodes.index(name), len(nodes)
+    near = [nodes[(at + 1) % count], nodes[(at - 1) % count]]
+    step = max(1, count // max(1, most - len(near)))
+    far = [nodes[(at + step // 2 + step * number) % count] for number in range(most)]
+    return tuple(one for one in dict.fromkeys((*near, *far)) if one != name)[:most]
 
 
 def _through(snapshot: FleetSnapshot, probe: OnDemand, leaf: str) -> Aim:
@@ -102,6 +118,8 @@ _WORDS = {
 def devices_of(snapshot: FleetSnapshot, probe: OnDemand, name: str) -> list[Aim]:
     """Return an aim for every device of a node that the probe is for, none for a probe of nodes; UsageError where it
     needs one and none is known."""
+    if probe.peers:
+        return [Aim(name, _peers(snapshot, name, probe.peers), name)]
     found = _devices(snapshot.node(name), probe) if probe.target != "node" else []
     if not found and not probe.whole and probe.target != "node":
         raise UsageError(f"{probe.id} looks at one {_WORDS[probe.target]}, and none is known on {name}")

@@ -92,6 +92,8 @@ def _commands(probe_id: str, args: list[str]) -> Iterator[list[str]]:
         case "ss":
             yield ["ss", "-H", "-l", "-t", "-n", "-p"]
             yield ["nft", "list", "ruleset"]
+        case "reach":
+            yield ["reach", *args]
         case "ethtool":
             for option in ((), ("-S",), ("-m",)):
                 yield ["ethtool", *option, first]
@@ -152,6 +154,8 @@ def _run(view: View, uuids: list[str], words: list[str]) -> _Ran:
             return 0, switch.listening(view), ""
         case "nft":
             return 0, switch.filter_rules(view), ""
+        case "reach":
+            return 0, switch.reached(view, rest), ""
         case "ethtool":
             return hardware.ethtool(view, rest)
         case "ipmitool":

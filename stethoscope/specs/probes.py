@@ -84,6 +84,8 @@ class OnDemand(Spec, frozen=True):
     """What its argument names."""
     whole: bool = False
     """Without an argument it looks at all of the node, instead of being run for each device."""
+    peers: int = 0
+    """So many nodes of the same job at the most are its arguments."""
     only: str = ""
     """Names of the devices that it is for, as a regular expression; of ports the name of their link layer."""
     tool: str = ""

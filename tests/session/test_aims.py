@@ -11,6 +11,7 @@ from stethoscope.errors import UsageError
 from stethoscope.model.facts import GpuProcess
 from stethoscope.model.frame import LinkState
 from stethoscope.model.metric import Reason, Scope
+from stethoscope.model.scheduler import Job
 from stethoscope.session.aims import Aim, Refusal, aims_of, devices_of, refusal
 from stethoscope.session.probe_run import _is_ready, places_of
 from stethoscope.specs.probes import OnDemand, load_manifest
@@ -211,3 +212,20 @@ def test_a_name_that_a_shell_could_read_is_not_given_to_one() -> None:
     assert refused(built(devices=DEVICES), "ethtool", "bond0;reboot") == Refusal(
         '"bond0;reboot" has characters that are not given to a command'
     )
+
+
+def test_a_node_reaches_its_neighbours_in_the_ring_and_some_others_of_its_job() -> None:
+    snapshot = fleet(40)
+    names = tuple(node.name for node in snapshot.nodes)
+    snapshot = replace(snapshot, jobs=(Job("4242", nodes=names[:32]),))
+    probe = OnDemand("reach", "reach", "reach", "reach.sh", peers=6)
+    ((node, peers, place),) = aims_of(snapshot, probe, [names[0]])
+    assert (node, place) == (names[0], names[0])
+    assert peers[:2] == (names[1], names[31])
+    assert len(peers) == len(set(peers)) == 6
+    assert names[0] not in peers
+    assert set(peers) < set(names[:32])
+    ((_, pair, _),) = aims_of(replace(snapshot, jobs=(Job("1", nodes=names[:2]),)), probe, [names[1]])
+    assert pair == (names[0],)
+    with pytest.raises(UsageError, match="no job is known"):
+        aims_of(snapshot, probe, [names[39]])

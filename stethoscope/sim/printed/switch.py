@@ -10,6 +10,8 @@ from stethoscope.sim.files import net
 from stethoscope.sim.machine import TICKS_PER_S
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stethoscope.sim.files.view import View
 
 _ACTIVE = 4
@@ -133,6 +135,27 @@ def listening(view: View) -> str:
         f'LISTEN 0      4096   {address:>18}       0.0.0.0:*    users:(("{name}",pid={pid},fd={5 + pid % 90}))\n'
         for address, name, pid in rows
     )
+
+
+def reached(view: View, peers: Sequence[str]) -> str:
+    """Return what comes of trying to reach others of the job: a host that is up answers, unless its filter drops it."""
+    job = view.twin.layout.job_of(view.node)
+    over = "eno1" if job is not None and job.id in view.twin.effects.over_ethernet else "bond0"
+    text = f"told {over}\n"
+    for peer in peers:
+        if peer not in view.twin.layout.nodes:
+            text += f"peer {peer} has no address here\n"
+            continue
+        node = view.twin.layout.nodes.index(peer)
+        text += f"peer {peer} address {board.node_address(node)} over {over}\n"
+        if view.twin.link(node) != "up":
+            text += "".join(f"peer {peer} {what} no answer\n" for what in ("ping", "tcp/22", "tcp/29500"))
+            continue
+        drops = view.twin.effects.shown.get((peer, "ports_filtered")) == "timeout"
+        leads = job is not None and job.nodes[0] == node
+        word = "no answer" if drops else "connects" if leads else "refused"
+        text += f"peer {peer} ping answers\npeer {peer} tcp/22 connects\npeer {peer} tcp/29500 {word}\n"
+    return text
 
 
 def filter_rules(view: View) -> str:

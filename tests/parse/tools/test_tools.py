@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 READERS = (
     "nvidia_smi_q", "nvidia_smi_csv", "nvidia_smi_nvlink", "nvidia_smi_topo", "nvidia_smi_table", "nvidia_smi_lines",
     "dcgmi", "lspci", "ibstat", "perfquery", "ibqueryerrors", "mlxlink", "ethtool", "smartctl", "nvme", "ipmitool",
-    "show_gids", "ss", "switch_ports",
+    "show_gids", "ss", "switch_ports", "reach",
 )  # fmt: skip
 FRAGMENTS = (
     "GPU 00000000:1B:00.0\n", "    ECC Errors\n", "        Pending : Yes\n", "CA 'mlx5_0'\n", "\tPort 1:\n",
@@ -44,6 +44,7 @@ FRAGMENTS = (
     "port 1/17 sl2vl default vl-arb: weighted (high 4:64)\n", "port 3 xmit_wait 12/s\n",
     "mlx5_0 1 Ethernet ACTIVE e 1\n",
     "mlx5_0 1 3 0000:0000:0000:0000:0000:ffff:0a00:0001 10.0.0.1 v2 e\n", "tcp dport 1-2 drop\n",
+    "told e\n", "peer a tcp/1 refused\n",
     "LISTEN 0 1 *:22 *:*\n", "Rx Power Current [dBm] : 1,-2 [-10..6]\n", "<gpu id='1'>", "</gpu>",
     "\x00\x1b[31m", "é", "9" * 40, "-", ":", "\n",
 )  # fmt: skip

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from stethoscope.parse.tools import reach
+from stethoscope.sim import tools
 from stethoscope.sim.files import net
 from stethoscope.sim.readings import Readings
 from stethoscope.sim.speaker import identity
@@ -151,6 +153,22 @@ def test_the_tools_name_the_port_without_its_address_and_the_host_that_filters()
     assert ["mlx5_3", "1", "Ethernet", "ACTIVE", "enp94s0np0", "4200"] in rows
     assert "tcp dport 1024-65535 reject with tcp reset" in printed(world, 3, "ss")
     assert "reject" not in printed(world, 2, "ss")
+
+
+def test_a_host_that_drops_answers_ping_and_one_that_is_down_nothing() -> None:
+    world = twin(
+        "at: 10s, fault: firewall_blocked, where: gpu-004, params: {mode: timeout}",
+        "at: 10s, fault: node_down, where: gpu-003",
+    )
+    world.advance_to(20)
+    _, text, _ = tools.output(world, 0, "reach", ["gpu-002", "gpu-003", "gpu-004"])  # type: ignore[misc]
+    report = reach.read(text)
+    assert report.get("gpu-002", "tcp/29500") == "refused"
+    assert report.get("gpu-004", "address") == "10.0.0.4"
+    assert report.remarks == (
+        "gpu-003: nothing is answered",
+        "gpu-004: tcp/29500 is not answered, ping, tcp/22 is: a filter between",
+    )
 
 
 def test_a_scenario_may_say_it_of_a_port_itself() -> None:
