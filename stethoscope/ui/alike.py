@@ -81,11 +81,14 @@ class Alike:
 
     def _run(self, key: Hashable, work: Callable[[], Past]) -> None:
         self._busy = True
-        # Told once: a directory that cannot be read is not asked again at every picture.
-        self._is_off = True
+
+        def refuse(why: str) -> None:
+            # Told once: a directory that cannot be read is not asked again at every picture.
+            self._is_off = True
+            self._owner.tell(why, seconds=8)
 
         def take(past: Past) -> None:
-            self._busy = self._is_off = False
+            self._busy = False
             before = self._known.get(key, (0.0, None))[1]
             if len(self._known) > _MOST:
                 self._known.clear()
@@ -96,4 +99,4 @@ class Alike:
             if past != before:
                 self._listener()
 
-        self._owner.beside(work, take, failed="the incidents of the past are not looked at")
+        self._owner.beside(work, take, failed="the incidents of the past are not looked at", refused=refuse)

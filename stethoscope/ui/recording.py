@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from stethoscope.ui.app import StethoscopeApp
 
 T = TypeVar("T")
+OFFER_S = 3.0
+"""So long after the start, when the first nodes have been drawn, it is said what was not recorded."""
 RESUMED_S = 24 * 3600.0
 """A draft of the same thing is taken up again within so long."""
 DEMO, DEMO_DRAFTS = "demo-incidents", "demo-drafts"
@@ -47,19 +50,37 @@ class Recording(Triaging):
             self._library = Library(state / DEMO, drafts=state / DEMO_DRAFTS) if simulated else Library()
         return self._library
 
-    def beside(self, work: Callable[[], T], then: Callable[[T], object], *, failed: str = "") -> None:
-        """Do `work` in a thread and give what it returns to `then`; what goes wrong is told behind the words `failed`.
+    def beside(
+        self,
+        work: Callable[[], T],
+        then: Callable[[T], object],
+        *,
+        failed: str = "",
+        refused: Callable[[str], object] | None = None,
+    ) -> None:
+        """Do `work` in a thread and give what it returns to `then`; what goes wrong is given to `refused` in words,
+        else told, behind the words `failed`.
 
         The disk may be slow, and no key waits for it.
         """
+
+        def tell(words: str) -> None:
+            if refused is not None:
+                refused(words)
+            else:
+                self.tell(words, seconds=12)
+
+        # Made here: a thread that imports beside this one can get a module that is half made.
+        with suppress(StethoscopeError):
+            _ = self.library
 
         async def run() -> None:
             try:
                 found = await asyncio.to_thread(work)
             except StethoscopeError as error:
-                self.tell(f"{failed}: {error}" if failed else str(error), seconds=12)
+                tell(f"{failed}: {error}" if failed else str(error))
             except Exception as error:  # noqa: BLE001  a defect of the library must not end the console
-                self.tell(str(defect(failed or "the incidents cannot be read", error)), seconds=12)
+                tell(str(defect(failed or "the incidents cannot be read", error)))
             else:
                 if self.is_running:
                     then(found)
@@ -157,7 +178,10 @@ class Recording(Triaging):
         return self.recorded
 
     def offer_drafts(self) -> None:
-        """Say that something was being written when a console ended, where that is so."""
+        """Say soon that something was being written when a console ended, where that is so."""
+        self.set_timer(OFFER_S, self._offer_drafts)
+
+    def _offer_drafts(self) -> None:
 
         def show(drafts: list[Draft]) -> None:
             if drafts:

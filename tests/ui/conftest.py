@@ -24,3 +24,4 @@ def _no_incidents(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
     library = Library(tmp_path / "incidents", cache=tmp_path / "cache", seeds=False, drafts=tmp_path / "drafts")
     monkeypatch.setattr(Recording, "_library", library)
+    monkeypatch.setattr("stethoscope.ui.recording.OFFER_S", 0.01)

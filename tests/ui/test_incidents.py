@@ -53,7 +53,7 @@ async def until(pilot: Pilot[Any], is_so: Callable[[], object]) -> None:
             return
         app.pull()
         await pilot.pause(0.01)
-    raise AssertionError(f"never came: {type(app.screen).__name__} {line(app, 'top')}")
+    raise AssertionError(f"never came: {type(app.screen).__name__} {line(app, 'top')} {visible(app)}")
 
 
 async def on(pilot: Pilot[Any], screen: type) -> StethoscopeApp:
@@ -246,6 +246,6 @@ async def test_a_library_that_cannot_be_read_costs_only_itself(monkeypatch: pyte
         await ready(pilot)
         await pilot.press("I")
         await on(pilot, IncidentsScreen)
-        await until(pilot, lambda: any("Not a directory" in note.message for note in app._notifications))
+        await until(pilot, lambda: any("/file: Not" in row for row in visible(app)))
         await pilot.press("escape")
         assert app.screen is app.fleet_screen

@@ -48,6 +48,8 @@ class Listed(NamedTuple):
     troubles: Sequence[Trouble] = ()
     query: str = ""
     only: str = ALL
+    why: str = ""
+    """Why nothing can be said."""
 
 
 def query_of(text: str, only: str) -> str:
@@ -66,6 +68,8 @@ def list_lines(listed: Listed, glyphs: Glyphs, cells: int) -> list[ListLine]:
         lines += [_draft_line(draft, glyphs, cells) for draft in listed.drafts]
         lines.append(ListLine(()))
     search = listed.search
+    if listed.why:
+        return [*lines, *(ListLine((Span(f"   {line}", Tone.WARNING),)) for line in wrap(listed.why, cells - 4))]
     if search is None:
         return [*lines, _quiet("reading the files; the first time that takes a while where there are thousands")]
     for note in search.notes:

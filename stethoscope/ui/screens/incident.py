@@ -68,16 +68,11 @@ class IncidentScreen(RowsScreen):
         self._busy = True
 
         def work() -> tuple[Incident | None, str, dict[str, str]]:
-            from stethoscope.errors import StethoscopeError
             from stethoscope.specs.root_cause import load_root_causes
 
-            try:
-                self._owner.library.refresh()
-                one = self._owner.library.get(self._identity)
-                meanings = self._meanings or {key: cause.meaning for key, cause in load_root_causes().items()}
-            except StethoscopeError as error:
-                return None, str(error), self._meanings
-            return one, "", meanings
+            self._owner.library.refresh()
+            one = self._owner.library.get(self._identity)
+            return one, "", self._meanings or {key: cause.meaning for key, cause in load_root_causes().items()}
 
         def take(found: tuple[Incident | None, str, dict[str, str]]) -> None:
             self._busy = False
@@ -85,7 +80,7 @@ class IncidentScreen(RowsScreen):
                 self._one, self._trouble, self._meanings = found
                 self.redraw()
 
-        self._owner.beside(work, take)
+        self._owner.beside(work, take, refused=lambda why: take((None, why, self._meanings)))
 
     def redraw(self) -> None:
         """Draw what is known now."""

@@ -122,7 +122,7 @@ class IncidentsScreen(LinesScreen):
             self.look()
 
     def _follow(self) -> None:
-        if self.is_current and not self._owner.away:
+        if self.is_current and not self._owner.away and not self._listed.why:
             self.look()
 
     def look(self) -> None:
@@ -133,31 +133,29 @@ class IncidentsScreen(LinesScreen):
         self._busy, self._is_due = True, False
         words, only = self._words, self._only
 
-        def work() -> _Found | str:
-            from stethoscope.errors import StethoscopeError
+        def work() -> _Found:
+            library = self._owner.library
+            library.refresh()
+            found = library.search(query_of(words, only), MOST, typing=True)
+            total = library.search("", 1).total
+            self._directory = clean(str(library.directory).replace(os.path.expanduser("~"), "~", 1), 80)
+            return found, library.drafts(), library.troubles, total, words
 
-            try:
-                library = self._owner.library
-                library.refresh()
-                found = library.search(query_of(words, only), MOST, typing=True)
-                total = library.search("", 1).total
-                self._directory = clean(str(library.directory).replace(os.path.expanduser("~"), "~", 1), 80)
-                return found, library.drafts(), library.troubles, total, words
-            except StethoscopeError as error:
-                return str(error)
-
-        def take(found: _Found | str) -> None:
-            self._busy = False
-            if isinstance(found, str):
-                self._owner.tell(found, seconds=8)
-                return
+        def take(found: _Found) -> None:
             search, drafts, troubles, self._total, query = found
-            self._listed = Listed(search, drafts, troubles, query.strip(), only)
+            show(Listed(search, drafts, troubles, query.strip(), only))
+
+        def refuse(why: str) -> None:
+            # Nothing is found now, and typing asks again; only the clock does not.
+            show(Listed(None, query=words, only=only, why=why))
+
+        def show(listed: Listed) -> None:
+            self._busy, self._listed = False, listed
             self.draw()
             if self._is_due:
                 self.look()
 
-        self._owner.beside(work, take)
+        self._owner.beside(work, take, refused=refuse)
 
     # ---- how it looks
 
