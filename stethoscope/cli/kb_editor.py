@@ -48,8 +48,8 @@ def edit_until(wanted: Path, text: str, check: Callable[[str, Path], T], *, line
     """
     with _alone(wanted) as path:
         if path.exists() and _read(path) != text:
-            say(f"An edit of before was cut short and is kept in {path}")
-            if not click.confirm("Go on with it?", default=True):
+            say(f"an edit of before was cut short and is kept in {path}", err=True)
+            if not click.confirm("Go on with it?", default=True, err=True):
                 path.replace(path.with_name(f"{path.name}~"))
                 _write(path, text)
         else:
@@ -71,7 +71,7 @@ def edit_until(wanted: Path, text: str, check: Callable[[str, Path], T], *, line
                 made = check(said, path)
             except DataError as error:
                 line = show_fault(error, _read(path))
-                if not click.confirm("Edit again?", default=True):
+                if not click.confirm("Edit again?", default=True, err=True):
                     say(f"what you wrote is kept in {path}", err=True)
                     raise click.Abort from None
                 continue
