@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
@@ -35,9 +36,12 @@ _EVERY_S = ((MANY_NODES, 5.0), (1024, 10.0))
 _EVERY_MOST_S = 15.0
 """Seconds between two samples of fleets of up to so many nodes, and of larger ones."""
 MOST_S = 900.0
-"""Nothing older is kept, however much room there is."""
-BYTES = 20 * 2**20
-"""Room for five minutes of 2,000 nodes with eight GPUs and eight ports each."""
+"""Nothing older is kept, however much room there is; ..."""
+_LARGE_S = 300.0
+"""... of fleets that are sampled most rarely nothing older than this."""
+BYTES = 48 * 2**20
+"""Room for five minutes of 2,000 nodes with eight GPUs and eight ports each, all of whose values tremble; they take 18
+MiB of it as a rule."""
 _DUE_SHARE = 0.98
 """A sample may come so much before it is due: timers are never exact."""
 _NONE: Mapping[str, PartAge] = {}
@@ -67,6 +71,8 @@ class History:
         self._nodes: tuple[Node, ...] = ()
         """As they were when rows came to stand for what they stand for."""
         self._inventory: object = None
+        self._sources: dict[Scope, dict[int, ref[Floats]]] = {}
+        """The columns of tables of which the last sample was taken."""
         self._born: dict[Scope, Compact] = {}
         """Monotonic time since which each row stands for the device that it stands for now."""
         self.bytes = 0
@@ -107,21 +113,31 @@ class History:
                 kept = self._kept[scope] = {name: position for position, name in enumerate(names)}
             before = last.get(scope)
             columns[scope] = taken = []
+            sources = self._sources.get(scope, {})
+            self._sources[scope] = now = {}
             for name, position in kept.items():
-                column = table.values[table.index[name]].astype(np.float32)
+                source = table.values[table.index[name]]
+                now[position] = ref(source)
+                if before is not None and position in sources and sources[position]() is source:
+                    # Nobody changes a column that is shown.
+                    taken.append(before[position])
+                    continue
+                column = source.astype(np.float32)
                 if before is not None and _is_same(before[position], column):
                     taken.append(before[position])
                 else:
                     taken.append(_shortest(column))
                     self.bytes += _room(taken[-1])
         self._samples.append(_Sample(snapshot.mono, columns))
-        while len(self._samples) > 1 and (self.bytes > self._limit or self.seconds > MOST_S):
+        most_s = MOST_S if every_s(len(snapshot.nodes)) < _EVERY_MOST_S else _LARGE_S + _EVERY_MOST_S / 2
+        while len(self._samples) > 1 and (self.bytes > self._limit or self.seconds > most_s):
             self._drop_oldest()
         return True
 
     def clear(self) -> None:
         """Forget everything."""
         self._samples.clear()
+        self._sources.clear()
         self._born.clear()
         self._nodes, self._inventory = (), None
         self.bytes = 0

@@ -31,9 +31,9 @@ class _Halves:
     def __init__(self, words: Words) -> None:
         self._cells: npt.NDArray[Any] = words
         self._table: Words | None = None
-        places = words.astype(np.intp)
-        if np.unique(places[:: 1 + words.size // _SAMPLE]).size > _MOST_CODES:
+        if len(set(words[:: 1 + words.size // _SAMPLE].tolist())) > _MOST_CODES:
             return
+        places = words.astype(np.intp)
         table = np.flatnonzero(np.bincount(places))
         if table.size <= _MOST_CODES:
             codes = np.zeros(int(table[-1]) + 1, dtype=np.uint8)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from stethoscope.collect.backoff import Backoff
 from stethoscope.collect.command import CommandError
 from stethoscope.collect.link import LinkFailure, NodeLink, Running
+from stethoscope.heap import give_back
 from stethoscope.model.frame import LinkState
 
 if TYPE_CHECKING:
@@ -169,9 +170,12 @@ class Fanout:
     async def _watch(self) -> None:
         lanes = [*self._lanes.values()]
         parts = [lanes] if len(lanes) <= _MANY_NODES else [lanes[first::_WATCHES] for first in range(_WATCHES)]
-        for part in cycle(parts):
+        for number, part in enumerate(cycle(parts)):
             await asyncio.sleep(WATCH_S)
             now = self._clock.monotonic()
+            if self._unsettled and len(parts) > 1 and number % 2:
+                # Hundreds of handshakes at once, and tables that grow, leave holes of fifty megabytes.
+                give_back()
             for lane in part:
                 lane.link.check(now)
                 if not lane.settled and not lane.link.link.state.is_pending:
