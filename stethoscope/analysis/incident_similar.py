@@ -2,8 +2,9 @@
 
 How much one looks like now is made of what happened and of where:
 
-- what: signs that both have (half of it; a sign that few incidents have weighs more than one that many have), the same
-  root cause (0.3), the same kind of part (0.1), words (0.1). Of what is not known now nothing is asked.
+- what: signs that both have (half of it; a sign that few incidents have weighs more than one that many have, and what
+  every night has is little of a likeness), the same root cause (0.3), the same kind of part (0.1), words (0.1). Of what
+  is not known now nothing is asked; where something else was the cause then, little is left.
 - where: the same part, the same node, the same leaf or rack. Names are compared within one fleet alone. A device whose
   hardware failed before counts by itself; else a place counts only as far as the same thing happened there.
 """
@@ -31,13 +32,18 @@ LEAST = 0.35
 _SIGNS, _CAUSE, _PART, _TEXT = 0.5, 0.3, 0.1, 0.1
 _ASKED_LEAST = 0.5
 """Clues that know less than this of what happened never make anything wholly alike."""
+_TELLING = 0.6
+"""Signs that say less together than this share of what a sign says that one incident alone has, such as a slow job,
+count so much less: every night has them."""
 _SECOND_CAUSE = 0.4
 """So much of a root cause that is likely now, and not the likeliest."""
+_OTHER_CAUSE = 0.6
+"""So much is left of the same signs where they came from something that is not likely now."""
 _WHAT, _WHERE = 0.65, 0.35
 _KIND = 0.8
 """A well-known kind says less than a night of this fleet that is as alike."""
 _SAME_NODE, _SAME_AROUND = 0.6, 0.3
-_FULL_WHAT = 0.4
+_FULL_WHAT = 0.5
 """From here on what happened lets the node or the leaf count in full."""
 _KNOWN_KIND = 0.3
 """So much of the signs has to be the same for a well-known kind: it names those of every way to see it."""
@@ -81,6 +87,7 @@ class Past:
         """Return what looks most like `clues`, the best first; `text_scores` are positive and of any scale."""
         what = self._what(clues, text_scores or {})
         where = self._where(clues)
+        causes = _causes(clues.root_causes)
         is_hardware = bool(HARDWARE.intersection(clues.root_causes[:1]))
         scores: list[tuple[float, int]] = []
         for position in what.keys() | where.keys():
@@ -88,6 +95,8 @@ class Past:
             if _WHAT * alike + _WHERE * near < LEAST:
                 continue
             one = self.incidents[position]
+            if causes and one.root_cause and one.root_cause not in causes:
+                alike *= _OTHER_CAUSE
             if near and not is_of_fleet(clues, one):
                 near = 0.0
             elif near < 1.0 or not is_hardware or one.root_cause not in HARDWARE:
@@ -123,10 +132,12 @@ class Past:
             for position in self._signs.get(sign, ()):
                 common[position] = common.get(position, 0.0) + weight
         ours = sum(map(self.weight, signs))
+        telling = _TELLING * log(1.5 + len(self.incidents) / 2)
         for position, weight in common.items():
             theirs = self._weights[position]
             least = _KNOWN_KIND if self.incidents[position].is_reference else 1.0
-            found[position] = _SIGNS * share * 2.0 * weight / (max(weight, least * ours) + max(weight, least * theirs))
+            alike = 2.0 * weight / (max(weight, least * ours) + max(weight, least * theirs))
+            found[position] = _SIGNS * share * alike * min(1.0, weight / telling)
         for number, cause in enumerate(causes):
             gain = _CAUSE * share * (_SECOND_CAUSE if number else 1.0)
             for position in self._causes.get(cause, ()):

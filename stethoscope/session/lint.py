@@ -171,7 +171,9 @@ def _lint_signatures(counts: dict[str, int], errors: list[DataError], roots: lis
         counts["signatures"] = len(written)
         counts["samples"] = sum(map(samples_of, written))
         errors += check_signatures(written)
-        errors += check_times(written)
+        # How long a bundled one takes does not depend on others.
+        ours = str(bundled("playbooks"))
+        errors += check_times([one for one in written if not trees or not one.signature.source.startswith(ours)])
         return
 
 

@@ -101,6 +101,20 @@ def test_a_device_whose_hardware_failed_before_is_told_of_and_a_node_is_not() ->
     assert similar(replace(clues, places=("gpu-014",)), ALL) == []
 
 
+def test_the_same_signs_of_another_cause_say_less() -> None:
+    clues = replace(AGAIN, places=(), around=())
+    other = replace(clues, root_causes=("psu_fault",))
+    assert similar(clues, (RISER,))[0].score > 0.55
+    assert similar(other, (RISER,)) == []
+    assert similar(replace(other, places=RISER.places), (RISER,))[0].score < similar(AGAIN, (RISER,))[0].score
+
+
+def test_what_nearly_every_night_has_is_little_of_a_likeness() -> None:
+    slow = [replace(TIMEOUT, id=f"slow-{n}", root_cause=f"cause_{n}", symptoms=("job_slow",)) for n in range(40)]
+    assert similar(Clues(symptoms=("job_slow",), fleet="prod"), slow, limit=40) == []
+    assert len(similar(Clues(symptoms=("xid.79", "gpu_lost"), fleet="prod"), [*slow, RISER])) == 1
+
+
 def test_healthy_and_unknown_are_no_causes_that_two_nights_share() -> None:
     some = replace(TIMEOUT, root_cause="unknown", symptoms=())
     assert similar(Clues(root_causes=("unknown",)), [some]) == []
