@@ -251,6 +251,10 @@ class Columns(Arrays):
 
     def lack(self, rows: npt.NDArray[np.intp], group: str) -> None:
         """Take that the last line names no value of its group for any of `rows`."""
+        lists = self._groups[group].all_columns
+        if not self._marking and all((self.reasons.columns[at][rows] == _UNSUPPORTED).all() for at in lists):
+            # As with the line before, which nearly always lacked them, too: lines that wait are not about these rows.
+            return
         self.settle()
         self.marks += 1
         for column in self._groups[group].all_columns:

@@ -264,6 +264,7 @@ class Recorder:
                 block = self._add(block, standing, node, wall, mono, payload)
         if dropped:
             block = self._add(block, RecordType.LOST, 0, wall, mono, msgspec.json.encode({"records": dropped}))
+        fulls: dict[int, tuple[float, float, bytes]] = {}
         for type_, node, wall, mono, payload in batch:
             if type_ == RecordType.LINK:
                 self._links[node] = payload
@@ -272,7 +273,7 @@ class Recorder:
                 if len(payload) <= _HELLO_LIMIT:
                     self._hellos[node] = payload
             elif type_ == RecordType.FRAME and is_full(payload):
-                self._keep_full(node, wall, mono, payload)
+                fulls[node] = wall, mono, payload
             elif type_ == RecordType.FRAME:
                 self._parts.see(node, wall, mono, payload)
             elif type_ == RecordType.NOTE:
@@ -281,11 +282,18 @@ class Recorder:
             self._raw += len(payload)
             self._lines += type_ == RecordType.FRAME
         self._writer.write(block)
+        self._keep_fulls(fulls)
+        self._parts.settle()
 
-    def _keep_full(self, node: int, wall: float, mono: float, payload: bytes) -> None:
+    def _keep_fulls(self, fulls: dict[int, tuple[float, float, bytes]]) -> None:
+        if not fulls:
+            return
+        lines = [payload for _, _, payload in fulls.values()]
         if self._packer is None:
-            self._packer = Packer(payload)
-        self._fulls[node] = (wall, mono, self._packer.compress(payload))
+            self._packer = Packer(lines[0])
+        packed = self._packer.compress_all(lines)
+        for (node, (wall, mono, _)), line in zip(fulls.items(), packed, strict=True):
+            self._fulls[node] = wall, mono, line
 
     def _keep_note(self, mono: float, payload: bytes) -> None:
         note = msgspec.json.decode(payload, type=_Note)

@@ -51,6 +51,14 @@ class Packer:
         # Copied, because what the compressor returns keeps the memory that the line could have needed.
         return bytes(memoryview(self._compressor.compress(line)))
 
+    def compress_all(self, lines: list[bytes]) -> list[bytes]:
+        """Return what `compress` returns for each line: at once, because each call lets other threads have the
+        interpreter and waits for it again."""
+        if not lines or not hasattr(self._compressor, "multi_compress_to_buffer"):
+            return [self.compress(line) for line in lines]
+        found = self._compressor.multi_compress_to_buffer([*lines])
+        return [found[number].tobytes() for number in range(len(found))]
+
     def decompress(self, packed: bytes) -> bytes:
         """Return the line again."""
         return self._decompressor.decompress(packed)
@@ -63,10 +71,13 @@ class StandingParts:
         """Know nothing yet."""
         self._nodes: dict[int, dict[str, _Part]] = {}
         self._packers: dict[str, Packer] = {}
+        self._waiting: dict[Packer, list[tuple[_Part, bytes]]] = {}
+        """Parts that are not compressed yet."""
 
     @property
     def nbytes(self) -> int:
         """Return the bytes of lines that are kept."""
+        self.settle()
         return sum(len(part.packed) + len(part.same) for parts in self._nodes.values() for part in parts.values())
 
     def forget(self, node: int) -> None:
@@ -87,11 +98,20 @@ class StandingParts:
             parts.pop(group, None)
         elif group in parts or len(parts) < _MOST_GROUPS:
             packer = self._packer(group, raw)
-            parts[group] = _Part(at, packer.compress(raw), packer, mono)
+            parts[group] = part = _Part(at, b"", packer, mono)
+            self._waiting.setdefault(packer, []).append((part, raw))
+
+    def settle(self) -> None:
+        """Compress the parts that were seen."""
+        for packer, waiting in self._waiting.items():
+            for (part, _), packed in zip(waiting, packer.compress_all([raw for _, raw in waiting]), strict=True):
+                part.packed = packed
+        self._waiting.clear()
 
     def due(self, mono: float, *, is_first: bool) -> Iterator[tuple[int, bytes]]:
         """Yield (node, payload of a record) of all parts that must be written at `mono`; all there are when `is_first`:
         nothing of it is in the file yet."""
+        self.settle()
         for node, parts in self._nodes.items():
             for part in parts.values():
                 if is_first or mono - part.written_mono > OVERDUE_S:

@@ -14,7 +14,7 @@ from stethoscope.model.metric import Missing, Reason, Scope
 from stethoscope.session.player import LEAD_S, Player
 from stethoscope.session.recorder import Recorder
 from stethoscope.session.session import Session
-from stethoscope.session.standing import OVERDUE_S, StandingParts
+from stethoscope.session.standing import OVERDUE_S, Packer, StandingParts
 from stethoscope.store.format import PARTS_S, STANDING_AT, RecordType
 from stethoscope.store.outlets import FileOutlet, Outlet, RingOutlet
 from stethoscope.store.recordings import Recording
@@ -245,3 +245,12 @@ def test_what_stands_is_bounded() -> None:
     assert len(list(parts.due(3.5 + OVERDUE_S, is_first=False))) == 31
     parts.forget(0)
     assert (parts.nbytes, OVERDUE_S < PARTS_S - 60) == (0, True)
+
+
+def test_lines_that_are_packed_at_once_are_those_that_are_packed_one_by_one() -> None:
+    lines = [b'{"t":"part","name":"net","files":{"/proc/net/dev":"%d"}}' % number for number in (1, 1, 2**40, 7)]
+    packer = Packer(lines[0])
+    packed = packer.compress_all(lines)
+    assert packed == [packer.compress(line) for line in lines]
+    assert [packer.decompress(line) for line in packed] == lines
+    assert packer.compress_all([]) == []
