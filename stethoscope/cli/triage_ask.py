@@ -99,9 +99,11 @@ def ask_about_fleet(
 
     async def run() -> bool:
         try:
-            await subject.begin(watch_s, _progress(watch_s))
-            if can_overwrite():
-                click.echo("\r\x1b[K", err=True, nl=False)
+            try:
+                await subject.begin(watch_s, _progress(watch_s))
+            finally:
+                if can_overwrite():
+                    click.echo("\r\x1b[K", err=True, nl=False)
             return await talk.interview.run()
         finally:
             await subject.end()

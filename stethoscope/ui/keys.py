@@ -220,8 +220,8 @@ KEYS: tuple[Key, ...] = (
     Key("triage.verdict", ("v",), "verdict", "triage: the verdict now", "verdict",
         "Show the verdict as it is now, whatever is still unanswered.", ("triage",), footer=True),
     Key("verdict.freeze", ("v",), "freeze_verdict", "verdict: freeze the evidence", "freeze",
-        "Write what the verdict rests on into one file without secrets, from which `triage --bundle FILE` answers the "
-        "same.", ("verdict",), footer=True),
+        "Write what the verdict rests on into one file, from which `triage --bundle FILE` says the same.",
+        ("verdict",), footer=True),
     Key("verdict.copy", ("c", "y"), "copy_verdict", "verdict: copy", "copy",
         "Copy the verdict as text, through the terminal.", ("verdict",), footer=True),
     Key("verdict.save", ("w",), "save_verdict", "verdict: save as Markdown", "save",

@@ -177,7 +177,7 @@ async def test_orders_and_folds_cycle() -> None:
 
 
 async def test_help_shows_every_key_and_sign() -> None:
-    async with app_on(healthy(4)).run_test(size=(140, 180)) as pilot:
+    async with app_on(healthy(4)).run_test(size=(140, 240)) as pilot:
         app = await ready(pilot)
         await pilot.press("?")
         await pilot.pause(0.1)
