@@ -1,4 +1,4 @@
-"""Takes secrets out of text that a person may send to somebody else: logs and crash reports."""
+"""Takes secrets out of text that a person may send to somebody else: logs, crash reports, incidents."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ _PATTERNS = (
     (re.compile(rf"(?i)\b((?:[a-z0-9]+[_-])*(?:{_NAMES})[\"']?)(\s*[=:]\s*){_VALUE}"), rf"\1\2{REMOVED}"),
     (re.compile(rf"(?i)(--?(?:[a-z0-9]+-)*(?:{_NAMES}))(\s+){_VALUE}"), rf"\1\2{REMOVED}"),
     (re.compile(r"(?i)\b(authorization|cookie)(\s*:\s*)[^\n]+"), rf"\1\2{REMOVED}"),
-    (re.compile(r"(?i)\b(bearer|basic)\s+[a-z0-9._~+/=-]{8,}"), rf"\1 {REMOVED}"),
+    # "basic diagnostics" is none: a credential has a digit, or fills its last group.
+    (re.compile(r"(?i)\b(bearer|basic)\s+(?=[a-z._~+/-]*[0-9=])[a-z0-9._~+/=-]{8,}"), rf"\1 {REMOVED}"),
+    (re.compile(rf"\b([A-Z0-9_]*(?<!BY)(?:PASS(?:WORD|WD)?|TOKEN|SECRET)(?:_KEY)?)(=){_VALUE}"), rf"\1\2{REMOVED}"),
     (re.compile(r"([a-z][a-z0-9+.-]{1,20}://[^\s/:@]{1,80}):[^\s/@]{1,200}@"), rf"\1:{REMOVED}@"),
     (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"), REMOVED),
     (re.compile(r"\b(?:ghp|gho|ghs|glpat|xox[bap])[-_][A-Za-z0-9_-]{10,}"), REMOVED),
+    (re.compile(r"\b(?:hf_|nvapi-|github_pat_|sk-)[A-Za-z0-9_-]{20,}"), REMOVED),
     (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}"), REMOVED),
 )
 _SECRET_VARIABLE = re.compile(rf"(?i)(?:{_NAMES})")

@@ -113,8 +113,9 @@ class Library:
 
                 cache = self._cache if self._cache is not None else cache_dir()
                 self._index = IncidentIndex(self.files, self._seeds, cache, self._clock)
-                if follow:
-                    self.refresh()
+            # One that was lost or broken is empty until the files were looked at.
+            if follow and not self._index.is_followed:
+                self.refresh()
             return self._index
 
     def _asked(self, question: Callable[[IncidentIndex], Answer]) -> Answer:
@@ -131,7 +132,6 @@ class Library:
                 self._opened().rebuild()
             except apsw.Error:
                 self._opened().to_memory()
-            self.refresh()
             return question(self._opened())
 
     @property
@@ -216,7 +216,7 @@ class Library:
             if not fresh.id:
                 at = fresh.times.began if fresh.times.began is not None else fresh.times.detected
                 fresh = replace(fresh, id=self.files.new_id(iso(now if at is None else at)[:10]))
-            self._opened().take(self.files.create(fresh).path)
+            self._opened(follow=False).take(self.files.create(fresh).path)
         return fresh
 
     def save(self, incident: Incident, expected: Version | None) -> Version:
@@ -226,7 +226,7 @@ class Library:
         """
         with self._lock:
             written = self.files.write(redacted(incident), expected)
-            self._opened().take(written.path)
+            self._opened(follow=False).take(written.path)
             return written
 
     def save_text(self, text: str, expected: Version) -> Incident:
@@ -241,7 +241,7 @@ class Library:
         with self._lock:
             same = safe == incident
             written = self.files.write_text(text, expected) if same else self.files.write(safe, expected)
-            self._opened().take(written.path)
+            self._opened(follow=False).take(written.path)
         return safe
 
     def similar(self, clues: Clues, limit: int = 3, *, words: bool = True) -> list[Match]:

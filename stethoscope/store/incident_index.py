@@ -48,6 +48,7 @@ class IncidentIndex:
         self._path = index_path((root.directory for root in self._roots), cache)
         self._clock = clock
         self._opened: Database | None = None
+        self._is_followed = False
         self.waiting = 0
         """Files that were seen and are not taken in yet."""
 
@@ -58,7 +59,13 @@ class IncidentIndex:
             self.close()
         if self._opened is None:
             self._opened = Database(self._path)
+            self._is_followed = False
         return self._opened
+
+    @property
+    def is_followed(self) -> bool:
+        """Tell whether the directories were looked at since the index was opened, for the first time or anew."""
+        return self.database is not None and self._is_followed
 
     @property
     def _db(self) -> apsw.Connection:
@@ -80,6 +87,7 @@ class IncidentIndex:
     def to_memory(self) -> None:
         """Go on without the file of the index, which cannot be used any more."""
         self.database.to_memory()
+        self._is_followed = False
 
     def follow(self) -> Iterator[int]:
         """Take in what changed in the directories, some files at a time, and yield how many were after each time.
@@ -88,6 +96,7 @@ class IncidentIndex:
         be looked into.
         """
         seen = [set(files.scan()) for files in self._roots]
+        self._is_followed = self.database is not None
         changed, gone = self._differences(seen)
         if not changed and not gone:
             return
