@@ -57,11 +57,13 @@ def test_the_wheel_finds_its_data_where_it_is_installed(wheel: Path, tmp_path: P
 def test_the_wheel_carries_the_large_tables_compiled(wheel: Path, tmp_path: Path) -> None:
     zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
     names = {path.name.partition("-")[0] for path in tmp_path.rglob("_bundled/playbooks/compiled/*.json")}
-    assert names == {"signatures", "xid", "sxid"}
+    assert names == {"signatures", "xid", "sxid", "kinds"}
     program = """
 import sys
 from stethoscope.specs.codes import load_codes
+from stethoscope.specs.incident_kinds import load_kinds
 from stethoscope.specs.signature import load_signatures
+assert load_kinds()
 signatures, codes = load_signatures(), load_codes()
 codes.all("xid"), codes.all("sxid")
 print("yaml" in sys.modules, next(iter(signatures.by_id.values())).source)

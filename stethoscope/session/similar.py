@@ -28,7 +28,7 @@ def looks_like(clues: Clues, said: str | None = None, warn: Callable[[str], None
         if _has_files(directory):
             from stethoscope.session.incidents import Library
 
-            return Library(directory).similar(clues, LIMIT)
+            return Library(directory).similar(clues, LIMIT, words=False)
     except (StethoscopeError, OSError) as error:
         warn(f"the incidents of the past are not looked at: {error}")
     return _of_kinds(clues, warn)
