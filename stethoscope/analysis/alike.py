@@ -60,15 +60,23 @@ def is_equal(one: Array, other: Array) -> bool:
 
 
 def shorter(array: Array) -> Array:
-    """Return an array of 64-bit floats as one of 32-bit floats where these are exactly the same."""
+    """Return an array of 64-bit floats as one of 16-bit floats, or of 32-bit ones, where these are exactly the same."""
     if array.dtype != np.float64 or is_uniform(array):
         return array
-    for few in (array[:_FIRST], array):
-        with np.errstate(over="ignore"):
-            short = few.astype(np.float32)
-        if not (short.astype(np.float64).view(np.uint64) == few.view(np.uint64)).all():
-            return array
-    return settled(short)
+    for dtype in (np.float16, np.float32):
+        short = _exactly(array[:_FIRST], dtype)
+        if short is not None:
+            short = _exactly(array, dtype)
+        if short is not None:
+            return settled(short)
+    return array
+
+
+def _exactly(array: Array, dtype: npt.DTypeLike) -> Array | None:
+    """Return what is exactly the same in another type, None where that cannot be."""
+    with np.errstate(over="ignore"):
+        short = array.astype(dtype)
+    return short if (short.astype(np.float64).view(np.uint64) == array.view(np.uint64)).all() else None
 
 
 def is_any(flags: Array) -> bool:

@@ -91,8 +91,11 @@ def _of_now(leaf: Compare, moment: Moment, values: Floats) -> Answer:
     of: tuple[object, ...] = (values, threshold)
     if isinstance(threshold, float):
         of = (values,)
-    made = moment.recall.made((leaf, "compared"), of, lambda: settled(compared(leaf.operator, values, threshold)))
-    return made, values
+
+    def made() -> Verdicts:
+        return moment.recall.joined(settled(compared(leaf.operator, values, threshold)))
+
+    return moment.recall.made((leaf, "compared"), of, made), values
 
 
 def _change(leaf: Compare, ring: Ring, moment: Moment) -> Answer:

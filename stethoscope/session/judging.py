@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 MANY_NODES = 256
 """Above so many nodes a look takes so long that lines and keys would wait for it."""
+_EARLY = 8
+"""So many looks of a large fleet come while its nodes are still heard of one by one."""
 
 
 class Rules(Protocol):
@@ -34,6 +36,7 @@ class Judging:
         self._one_at_once = Lock()
         self._thread: ThreadPoolExecutor | None = None
         self._seen_mono = -math.inf
+        self._looks = 0
 
     def findings(self, snapshot: FleetSnapshot) -> tuple[Finding, ...]:
         """Return what is found in `snapshot`, and what was cleared lately."""
@@ -55,6 +58,10 @@ class Judging:
             if snapshot.mono < self._seen_mono:
                 return None
             self._seen_mono = snapshot.mono
+            if self._looks < _EARLY:
+                # Devices that are heard of one by one make every column a long one for a while.
+                self._looks += 1
+                give_back()
             found = self._rules.evaluate(snapshot)
         give_back()
         return found

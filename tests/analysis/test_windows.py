@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Hold, Ring
 
@@ -65,10 +66,11 @@ def test_memory_is_bounded_by_the_window() -> None:
     assert made.nbytes == (60 / 5 + 2) * 8
 
 
-def test_what_32_bits_hold_exactly_takes_no_more() -> None:
-    made = ring("first", 60, [(at, at) for at in range(0, 10_000, 2)])
-    assert made.nbytes == (60 / 5 + 1) * 4 + 8, "what is of now is what others have too"
-    assert made.oldest(60, 9_998)[0].tolist() == [9_940.0]
+@pytest.mark.parametrize(("value", "each"), [(7.0, 2), (4097.0, 4)])
+def test_what_fewer_bits_hold_exactly_takes_no_more(value: float, each: int) -> None:
+    made = ring("first", 60, [(at, value + at // 5 % 2) for at in range(0, 10_000, 5)])
+    assert made.nbytes == (60 / 5 + 1) * each + 8, "what is of now is what others have too"
+    assert made.oldest(60, 9_995)[0].tolist() == [value + 1]
 
 
 def test_a_gap_leaves_no_old_sample() -> None:
