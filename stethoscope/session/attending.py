@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stethoscope.analysis.triage_watch import Watch
+from stethoscope.collect.commands import ON_DEMAND
 from stethoscope.model.verdict import Scene
 from stethoscope.session.job_notes import note_of
-from stethoscope.session.probe_result import measured_of
+from stethoscope.session.probe_result import measured_note, measured_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,6 +61,7 @@ class Attending:
         self._size = 0
         self._hearing: Hearing | None = None
         self._books: KeptBooks | None = None
+        self._measured_then: dict[tuple[str, str], Measured] = {}
         self._aimed: dict[tuple[str, str], str] = {}
         """By probe and the place that it ran at, the place that was asked about."""
 
@@ -97,7 +99,8 @@ class Attending:
         notes = tuple(self._notes)
         self._notes.clear()
         self._size = 0
-        measured = tuple(self._measured(result) for result in results.values())
+        # In a recording nothing runs: what was measured then is told by its notes.
+        measured = tuple(map(self._measured, results.values())) or tuple(self._measured_then.values())
         jobs, seen = self._noticed
         return Moment(snapshot, tuple(entries.values()), jobs, seen, measured, notes, focus)
 
@@ -150,6 +153,9 @@ class Attending:
 
     def on_note(self, kind: str, value: object) -> None:
         """Hold the lines of a job's log until somebody asks; the oldest go when they are too many."""
+        measured = measured_note(value) if kind == ON_DEMAND else None
+        if measured is not None:
+            self._measured_then[measured.place, measured.probe] = measured
         note = note_of(kind, value)
         if note is None:
             return
@@ -163,6 +169,7 @@ class Attending:
         self._notes.clear()
         self._size = 0
         self._hearing = None
+        self._measured_then.clear()
 
     def stop(self) -> None:
         """There is nothing to end."""

@@ -8,7 +8,10 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from stethoscope.clock import iso
+import msgspec
+
+from stethoscope.clock import from_iso, iso
+from stethoscope.model.metric import REASON_WORDS, Missing
 from stethoscope.model.report import Item, Report, ToolError
 from stethoscope.model.verdict import Measured
 from stethoscope.text import clean, clean_lines
@@ -259,8 +262,6 @@ def result_json(result: Result) -> dict[str, Any]:
 
 
 def _item_json(item: Item) -> dict[str, Any]:
-    from stethoscope.model.metric import REASON_WORDS, Missing
-
     missing = item.value if isinstance(item.value, Missing) else None
     return {
         "where": item.where,
@@ -270,3 +271,53 @@ def _item_json(item: Item) -> dict[str, Any]:
         "unit": item.unit,
         "level": item.level,
     }
+
+
+def measured_note(value: object) -> Measured | None:
+    """Return what a recorded result tells the diagnosis, None for what `result_json` did not write."""
+    try:
+        said = msgspec.convert(value, _Recorded)
+    except msgspec.ValidationError:
+        return None
+    at = from_iso(said.at)
+    if at is None or said.status in (Status.REFUSED, Status.NOT_RUN):
+        return None
+    text = "\n".join(command.text for command in said.commands) or said.words
+    items = tuple(
+        Item(
+            one.where,
+            one.name,
+            Missing(_REASONS[one.missing]) if one.missing in _REASONS else one.value if one.value is not None else "",
+            one.unit,
+            one.level,
+        )
+        for one in said.items
+    )
+    return Measured(said.place or said.node, said.probe, at, text, items, said.status)
+
+
+class _RecordedItem(msgspec.Struct):
+    where: str
+    name: str
+    value: float | int | str | bool | None = None
+    missing: str | None = None
+    unit: str = ""
+    level: str = ""
+
+
+class _RecordedCommand(msgspec.Struct):
+    text: str = ""
+
+
+class _Recorded(msgspec.Struct):
+    node: str
+    probe: str
+    at: str
+    status: str
+    place: str = ""
+    words: str = ""
+    items: list[_RecordedItem] = []
+    commands: list[_RecordedCommand] = []
+
+
+_REASONS = {word: reason for reason, word in REASON_WORDS.items()}

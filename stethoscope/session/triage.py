@@ -10,12 +10,13 @@ import msgspec
 
 from stethoscope.analysis.triage import diagnose
 from stethoscope.analysis.triage_watch import Watch
+from stethoscope.collect.commands import ON_DEMAND
 from stethoscope.errors import StethoscopeError
 from stethoscope.model.verdict import Scene
 from stethoscope.session.heard import Hearing
 from stethoscope.session.job_notes import JOB_LOG, note_of
-from stethoscope.session.player import Player
-from stethoscope.session.probe_result import measured_of
+from stethoscope.session.player import Player, cleaned
+from stethoscope.session.probe_result import measured_note, measured_of
 from stethoscope.specs.codes import load_codes
 from stethoscope.specs.signature import load_signatures
 from stethoscope.store.format import RecordType
@@ -74,6 +75,14 @@ class Witness:
         """Take the answer of an on-demand probe, asked for at `place`."""
         measured = measured_of(result, place)
         self.measured[measured.place, measured.probe] = measured
+
+    def recall(self, kind: str, value: object) -> None:
+        """Take a note of a recording: lines of a job's log, or what was measured then."""
+        measured = measured_note(value) if kind == ON_DEMAND else None
+        if measured is not None:
+            self.measured[measured.place, measured.probe] = measured
+        else:
+            self.on_note(kind, value)
 
     # ---- as a tap
 
@@ -193,7 +202,7 @@ def scene_of_recording(tape: Tape, make: MakeSession, at: float, *, focus: str =
         to = min(at, player.t + STEP_S)
         player.play(to)
         while note is not None and note[0] <= player.t:
-            witness.on_note(JOB_LOG, note[1])
+            witness.recall(note[1], note[2])
             note = next(notes, None)
         witness.look(player.session)
         if player.t >= at or player.t >= tape.end:
@@ -201,18 +210,19 @@ def scene_of_recording(tape: Tape, make: MakeSession, at: float, *, focus: str =
     return witness.scene(player.session, focus)
 
 
-def _notes(tape: Tape, begin: float, end: float) -> list[tuple[float, object]]:
-    """Return what a recording holds of job logs between two seconds of it."""
+def _notes(tape: Tape, begin: float, end: float) -> list[tuple[float, str, object]]:
+    """Return what a recording holds of job logs and of measurements between two seconds of it."""
     found = []
     for played in tape.play(begin):
         if played.t > end:
             break
-        if played.record.type is not RecordType.NOTE:
+        if played.record.type != RecordType.NOTE:
             continue
         try:
             note = msgspec.json.decode(played.record.payload)
         except (msgspec.DecodeError, RecursionError):
             continue
-        if isinstance(note, dict) and note.get("kind") == JOB_LOG:
-            found.append((played.t, note.get("value")))
+        if isinstance(note, dict) and note.get("kind") in (JOB_LOG, ON_DEMAND):
+            # A file may have been changed: what it says passes the gate again.
+            found.append((played.t, str(note["kind"]), cleaned(note.get("value"))))
     return found

@@ -8,11 +8,16 @@ import pytest
 
 from stethoscope.clock import FixedClock
 from stethoscope.errors import DataError
+from stethoscope.model.metric import Missing, Reason
+from stethoscope.model.report import Item, Report
+from stethoscope.session.aims import Aim
 from stethoscope.session.attending import Attending
 from stethoscope.session.books_kept import KeptBooks
 from stethoscope.session.open import session_maker
+from stethoscope.session.probe_result import Result, Section, Status, measured_note, measured_of, result_json
 from stethoscope.session.recorder import Recorder
 from stethoscope.session.replay import ReplaySession
+from stethoscope.session.triage import scene_of_recording
 from stethoscope.store.outlets import FileOutlet
 from stethoscope.store.tape import open_tape
 from tests.store.made import BOOTED, STARTED, TICK_S, Fleet
@@ -21,6 +26,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FATAL = "[rank7]: torch.distributed.DistBackendError: NCCL error, password=\x1b[31m"
+
+LIGHT = Result(
+    "mlxlink", Aim("gpu-001", ("mlx5_3", "1"), "gpu-001/ib/mlx5_3"), STARTED, 2.0, Status.OK, "", (
+        Section("mlxlink", "Rx Power : -9.5", report=Report("mlxlink", (
+            Item("", "rx_power", -9.5, "dBm", "warning"), Item("", "fec", "RS"),
+            Item("", "tx", Missing(Reason.PERMISSION)),
+        ))),
+    ),
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +54,7 @@ def recorded(path: Path) -> None:
         if tick == 5:
             note = {"id": "4242", "nodes": ["gpu-001"], "path": "/logs/4242.out", "at": clock.wall(), "lines": [FATAL]}
             recorder.on_note("job-log", note)
+            recorder.on_note("ondemand", result_json(LIGHT))
         recorder._drain()
         clock.advance(TICK_S)
     assert recorder._writer is not None
@@ -57,9 +72,22 @@ def test_what_jobs_printed_is_heard_in_a_replay_and_once_more_when_it_goes_back(
         moment = attending.moment(replay.snapshot(), {}, {}, "")
         assert [note.id for note in moment.notes] == ["4242"]
         assert "\x1b" not in moment.notes[0].lines[0]
+        assert moment.measured == (measured_of(LIGHT),)
         scene, _ = attending.answer(moment, {})
         assert [heard.job for heard in scene.logs] == ["4242", ""]
     assert replay.take_notices() == []
+    scene = scene_of_recording(open_tape(tmp_path / "a.sthr"), session_maker(remember=False), 18.0)
+    assert scene.measured == (measured_of(LIGHT),)
+    assert [heard.job for heard in scene.logs] == ["4242", ""]
+
+
+def test_what_is_no_result_is_none() -> None:
+    said = result_json(LIGHT)
+    assert measured_note(said) == measured_of(LIGHT)
+    assert measured_note({**said, "status": "refused"}) is None, "it did not run"
+    assert measured_note({**said, "at": "yesterday"}) is None
+    assert measured_note({**said, "items": 7}) is None
+    assert measured_note(None) is None
 
 
 def test_playbooks_follow_their_files_and_broken_ones_change_nothing(tmp_path: Path) -> None:
