@@ -65,7 +65,7 @@ def draft_of_verdict(
     verdict = found.verdict
     near = _near(entries, verdict.places, verdict.affected, verdict.since)
     first = min((entry.spans[0][0] for entry in near), default=None)
-    began = verdict.since if verdict.since is not None else first
+    began = min((at for at in (verdict.since, first) if at is not None), default=None)
     seen = [at for fact in verdict.supports if fact.at and (at := from_iso(fact.at)) is not None]
     named = verdict.root_cause not in (HEALTHY, UNKNOWN)
     nodes = _nodes((*verdict.places, *verdict.affected))
@@ -146,7 +146,7 @@ def draft_of_log(
     places = culprit_places(verdict.culprits)
     times = [event.at for event in said.events if event.at is not None and event.role in ("cause", "either", "symptom")]
     nodes = _nodes(places)
-    is_of_now = not times or now - max(times) < _OF_NOW_S
+    is_of_now = bool(times) and now - max(times) < _OF_NOW_S
     return Incident(
         id="",
         title=title_of(verdict.summary, places) if verdict.root_cause != HEALTHY else "Nothing found wrong",
@@ -157,7 +157,7 @@ def draft_of_log(
         times=Times(
             began=min(times, default=None),
             detected=min(times, default=now),
-            # An old log is read long after somebody found what was broken.
+            # An old log, or one without times, is read long after somebody found what was broken.
             located=now if named and is_of_now else None,
             recorded=now,
         ),

@@ -249,3 +249,25 @@ async def test_a_library_that_cannot_be_read_costs_only_itself(monkeypatch: pyte
         await until(pilot, lambda: any("/file: Not" in row for row in visible(app)))
         await pilot.press("escape")
         assert app.screen is app.fleet_screen
+
+
+@pytest.mark.parametrize(("size", "key"), [((80, 24), "i"), ((120, 40), "I")], ids=["form-narrow", "list-wide"])
+def test_they_look_as_they_did(snap_compare: Any, size: tuple[int, int], key: str) -> None:
+    async def before(pilot: Pilot[Any]) -> None:
+        app = await ready(pilot)
+        app.open_finding(next(iter(app.session.snapshot().findings)).id)
+        await pilot.pause(0.1)
+        await pilot.press(key)
+        await on(pilot, FormScreen if key == "i" else IncidentsScreen)
+        if key == "I":
+            await until(pilot, lambda: OLD.id in visible(app)[0])
+            await pilot.press(*"opt")
+            await until(pilot, lambda: "1 of 3" in line(app, "top"))
+        await pilot.pause(0.1)
+
+    app = app_on(sick_link())
+    app.library.create(OLD)
+    for number, status in enumerate((Status.OPEN, Status.MITIGATED), 2):
+        one = replace(OLD, id=f"INC-2026-02-0{number}-aaaaa", title="gpu-001 hot", resolution="", status=status)
+        app.library.create(replace(one, times=Times(WALL - number * 1e6), component="gpu", root_cause="gpu_thermal"))
+    assert snap_compare(app, terminal_size=size, run_before=before)

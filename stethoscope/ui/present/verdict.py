@@ -97,6 +97,10 @@ def _head(asked: Asked, now: float, glyphs: Glyphs, cells: int) -> Iterator[Row]
         told.append("no job is known to feel it")
     if verdict.since is not None:
         told.append(f"since {hms(verdict.since)} UTC, for {span_words(max(0.0, now - verdict.since))}")
+    # The rows about it may stand below the screen.
+    before = next((str(one["id"]) for one in asked.found.similar if one.get("status") != "reference"), "")
+    if before:
+        told.append(f"like {clean(before, 40)}")
     if told:
         yield (Span(" " * (width(sign) + 1)), Span(f" {glyphs.dot} ".join(told), Tone.QUIET))
 

@@ -123,7 +123,7 @@ class IncidentScreen(RowsScreen):
         past = self._alike.of(clues_of_incident(one))
         more = [
             *lemon_rows(past.lemons, wide, _LABEL, glyphs.level(Level.WARNING)),
-            *alike_rows([match.as_json() for match in past.matches], wide, _LABEL),
+            *alike_rows([match.as_json() for match in past.matches], wide, _LABEL, "alike"),
         ]
         return [fit(row, cells, glyphs.ellipsis) for row in [*rows, *([()] if more else []), *more]]
 
