@@ -40,7 +40,7 @@ _SECOND_CAUSE = 0.4
 _OTHER_CAUSE = 0.6
 """So much is left of the same signs where they came from something that is not likely now."""
 _WHAT, _WHERE = 0.65, 0.35
-_KIND = 0.8
+_KIND = 0.7
 """A well-known kind says less than a night of this fleet that is as alike."""
 _SAME_NODE, _SAME_AROUND = 0.6, 0.3
 _FULL_WHAT = 0.5
