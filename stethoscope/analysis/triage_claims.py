@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stethoscope.model.logs import Culprit, LogVerdict
     from stethoscope.model.night import Entry
     from stethoscope.model.verdict import Heard, Measured, Scene
-    from stethoscope.specs.playbook import Playbooks, SignSpec
+    from stethoscope.specs.playbook import CauseSpec, Playbooks, SignSpec
 
 _BY_SEVERITY = {Severity.P0: 0.95, Severity.P1: 0.8, Severity.P2: 0.6}
 """Weight of a finding of which the playbooks say nothing."""
@@ -105,6 +105,9 @@ def _of_finding(entry: Entry, books: Playbooks, places: Places) -> Iterator[Clai
         part = spec.part if spec is not None else ""
         if finding.cause.startswith("leaf/") and part == "leaf":
             meant: tuple[str, ...] = (finding.cause,)
+        elif finding.cause.startswith("rack/") and severity is not Severity.P2 and _of_racks(spec):
+            # All of a rack have it, and it does harm there: more than the hint that each of them is.
+            meant, weight = (finding.cause,), max(weight, _of_racks(spec))
         else:
             meant = tuple(dict.fromkeys(one for place in finding.where for one in places.part(place, part)))
         facts = finding.evidence[:_MOST_FACTS] or (
@@ -122,6 +125,14 @@ def _of_finding(entry: Entry, books: Playbooks, places: Places) -> Iterator[Clai
             says=finding.summary,
             unfelt=spec is not None and finding.rule in spec.unfelt,
         )
+
+
+def _of_racks(spec: CauseSpec | None) -> float:
+    """Return what it weighs that many of one rack have a root cause, 0 where that means nothing of its own."""
+    if spec is None:
+        return 0.0
+    own = [one.weight for one in spec.gathers if one.at == "rack" and one.root_cause == spec.root_cause]
+    return max(own, default=0.0)
 
 
 # ---- logs

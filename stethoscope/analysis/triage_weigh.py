@@ -233,7 +233,10 @@ def _is_elsewhere(one: Hypothesis, case: Case) -> bool:
 
 
 def _shows(one: Hypothesis, case: Case, places: Places) -> bool:
-    """Tell whether ranks on its node or in its rack show that the job feels it."""
+    """Tell whether ranks on its node or in its rack show that the job feels it; where most of them stand there nobody
+    is the odd one out."""
+    if one.spec is not None and one.spec.felt_with and one.unit.startswith("rack/") and case.values.get("late_nobody"):
+        return 2 * sum(one.unit == f"rack/{places.rack(node)}" for node in case.nodes) > len(case.nodes)
     for fact in one.spec.felt_with if one.spec is not None else ():
         shown = case.values.get(fact)
         for place in shown if isinstance(shown, tuple) else ():

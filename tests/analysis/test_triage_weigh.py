@@ -13,11 +13,12 @@ from stethoscope.analysis.triage_compare import compared
 from stethoscope.analysis.triage_places import Places
 from stethoscope.analysis.triage_weigh import explain, fit, hypotheses_of, outdate
 from stethoscope.analysis.triage_words import calibrated
-from stethoscope.model.finding import Fact, Severity
+from stethoscope.model.finding import Fact, Finding, Severity
 from stethoscope.model.fleet import FleetSnapshot, Node
 from stethoscope.model.frame import Link, LinkState
 from stethoscope.model.job import Standing
 from stethoscope.model.logs import Culprit, Log, LogVerdict
+from stethoscope.model.night import Entry
 from stethoscope.model.scheduler import Job
 from stethoscope.model.verdict import Heard, Measured, Scene
 from stethoscope.specs.playbook import load_playbooks
@@ -242,6 +243,14 @@ class OfOneRack(Known):
         return "rack-01"
 
 
+class OfTwoRacks(Known):
+    """The nodes of the job stand in one rack, others in another."""
+
+    def rack(self, place: str) -> str:
+        """Return the rack."""
+        return "rack-01" if place in JOB.nodes else "rack-02"
+
+
 @pytest.mark.parametrize(("weight", "expected"), [(0.9, [("cooling_fault", ("rack/rack-01",))]), (0.35, [])])
 def test_hints_do_not_add_up_to_a_rack(weight: float, expected: list[tuple[str, tuple[str, ...]]]) -> None:
     claims = [claim("cooling_fault", node, weight=weight) for node in JOB.nodes]
@@ -358,3 +367,30 @@ def test_one_error_that_the_hardware_repaired_is_nothing() -> None:
     worse = replace(said, signature="aer.uncorrected.summary")
     found = claims_of(replace(scene, logs=(Heard(Log([], []), worse),)), BOOKS, OfTwoNodes(SCENE), [])
     assert [one.cause for one in found] == ["pcie_fault"]
+
+
+@pytest.mark.parametrize(
+    ("severity", "expected"),
+    [(Severity.P1, (("rack/rack-01",), 0.92)), (Severity.P2, (("gpu-001", "gpu-002", "gpu-003"), 0.35))],
+)
+def test_a_rack_that_gets_warmer_counts_where_it_does_harm(
+    severity: Severity, expected: tuple[tuple[str, ...], float]
+) -> None:
+    """GPUs that get warmer alike are a warm room; those that throttle from it are a fault of the cooling."""
+    where = tuple(f"{node}/gpu/0" for node in JOB.nodes)
+    found = Finding(
+        "gpu_temp_creeps@rack-01", "gpu_temp_creeps", severity, where, "gpu-[001-003]", "", "get warmer",
+        root_cause="cooling_fault", cause="rack/rack-01",
+    )  # fmt: skip
+    entry = Entry(found, 200.0, ((100.0, None),), worst=severity)
+    (one, *_) = claims_of(replace(SCENE, entries=(entry,)), BOOKS, OfOneRack(SCENE), [])
+    assert (one.places, one.weight) == expected
+
+
+@pytest.mark.parametrize(("elsewhere", "fits"), [(0, 1.0), (3, 0.3)])
+def test_a_job_feels_a_hot_rack_in_which_most_of_it_stands(elsewhere: int, fits: float) -> None:
+    nodes = frozenset((*JOB.nodes, *(f"other-{number}" for number in range(elsewhere))))
+    case = Case("job/7", JOB, nodes, values={"trouble": SLOWER, "late_nobody": True, "lost": 6.0}, since=200.0)
+    hypotheses = hypotheses_of([claim("cooling_fault", "rack/rack-01")], BOOKS, PLACES)
+    fit(hypotheses, [case], OfTwoRacks(SCENE))
+    assert [one.fit for one in hypotheses] == [fits]
