@@ -16,7 +16,7 @@ from math import log
 from typing import TYPE_CHECKING
 
 from stethoscope.analysis.incident_lemons import HARDWARE
-from stethoscope.analysis.incident_words import is_of_fleet, is_on_node, reasons_of
+from stethoscope.analysis.incident_words import is_code, is_of_fleet, is_on_node, reasons_of
 from stethoscope.errors import UsageError
 from stethoscope.model.ids import expand, node_of
 from stethoscope.model.incident import Match
@@ -110,7 +110,7 @@ class Past:
             one = self.incidents[position]
             # Signs stand in the order of what they tell: a stable sort keeps it among those that say as much.
             same = [sign for sign in dict.fromkeys(one.symptoms) if sign in clues.symptoms]
-            same.sort(key=lambda sign: -round(self.weight(sign), 2))
+            same.sort(key=lambda sign: (not is_code(sign), -round(self.weight(sign), 2)))
             found.append(Match(one, min(1.0, score), reasons_of(clues, one, same, nodes_of(one))))
         return found
 

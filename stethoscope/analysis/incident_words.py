@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 NO_NODES = ("job", "leaf", "rack", "pod", "storage", "fabric", "spine", "rail")
 """First parts of places that are not on a node."""
 _WIDTHS = {"leaf": 0, "rail": 1, "rack": 2, "pod": 3}
+_CODES = {"xid": "Xid", "sxid": "SXid"}
 _PARTS = {
     "gpu": "GPU",
     "ib": "port",
@@ -38,9 +39,7 @@ def reasons_of(clues: Clues, one: Incident, same: Sequence[str], nodes: Collecti
     if one.root_cause and one.root_cause in clues.root_causes:
         reasons.append("same cause" if one.root_cause == clues.root_causes[0] else "one of the likely causes")
     if len(same) > 1:
-        # A well-known kind names the signs of every way to see it.
-        of = "" if one.is_reference else f" of {len(set(one.symptoms) | set(clues.symptoms))}"
-        reasons.append(f"{len(same)} signs{of} the same")
+        reasons.append(_how_many(len(same), len(set(one.symptoms) | set(clues.symptoms)), is_kind=one.is_reference))
     if not where and is_of_fleet(clues, one):
         shared = sorted(
             {*clues.around, *clues.places}.intersection(one.around), key=lambda place: (_wide(place), place)
@@ -51,6 +50,13 @@ def reasons_of(clues: Clues, one: Incident, same: Sequence[str], nodes: Collecti
     if not reasons:
         reasons.append("alike in words")
     return tuple(reasons)
+
+
+def _how_many(same: int, of: int, *, is_kind: bool) -> str:
+    if same == of:
+        return "both signs the same" if of == 2 else f"all {of} signs the same"
+    # A well-known kind names the signs of every way to see it.
+    return f"{same} signs the same" if is_kind else f"{same} signs of {of} the same"
 
 
 def where_word(clues: Clues, one: Incident, nodes: Collection[str]) -> str:
@@ -84,9 +90,13 @@ def part_word(place: str) -> str:
 def sign_word(sign: str) -> str:
     """Return a sign as people say it: `Xid 79`, `SXid 12028`, `sign nccl.timeout`."""
     family, _, code = sign.partition(".")
-    if code.isdigit() and family in ("xid", "sxid"):
-        return f"{'Xid' if family == 'xid' else 'SXid'} {code}"
-    return f"sign {sign}"
+    return f"{_CODES[family]} {code}" if is_code(sign) else f"sign {sign}"
+
+
+def is_code(sign: str) -> bool:
+    """Tell whether a sign is an Xid or SXid, which people know by its number."""
+    family, _, code = sign.partition(".")
+    return family in _CODES and code.isdigit()
 
 
 def _wide(place: str) -> int:

@@ -78,7 +78,7 @@ def test_another_node_is_less_alike_and_the_same_leaf_says_so() -> None:
     clues = Clues(OPTIC.symptoms, ("ib_link_fault",), ("gpu-009/ib/mlx5_3",), OPTIC.around, fleet="prod")
     (match,) = similar(clues, (OPTIC, other))[:1]
     assert match.incident is OPTIC
-    assert match.reasons == ("same sign ib_symbol_errors", "same cause", "2 signs of 2 the same", "same leaf")
+    assert match.reasons == ("same sign ib_symbol_errors", "same cause", "both signs the same", "same leaf")
     here = similar(replace(clues, places=("gpu-007/ib/mlx5_3",)), (OPTIC,))
     node = similar(replace(clues, places=("gpu-007/ib/mlx5_1",)), (OPTIC,))
     away = similar(replace(clues, around=()), (OPTIC,))
