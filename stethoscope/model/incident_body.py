@@ -26,8 +26,10 @@ class Section:
 
 
 def sections(body: str, level: int = 2) -> tuple[Section, ...]:
-    """Return the sections of a Markdown text by its headings of at most `level`; `#` in a block of code is no
-    heading, and a section without heading and text is left out."""
+    """Return the sections of a Markdown text by its headings of at most `level`, or by the highest that it has; `#` in
+    a block of code is no heading, and a section without heading and text is left out."""
+    levels = [len(head[1]) for line, is_code, _ in lines_of(body) if not is_code and (head := _HEADING.fullmatch(line))]
+    level = max(level, min(levels, default=level))
     found: list[tuple[str, list[str], int]] = [("", [], 1)]
     for number, (line, is_code, _) in enumerate(lines_of(body), 1):
         heading = None if is_code else _HEADING.fullmatch(line)

@@ -37,6 +37,11 @@ FROM = "imported_from"
 STAGES = ("began", "detected", "located", "mitigated", "resolved")
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 _DAY_S = 86400.0
+_CODES = frozenset({
+    "done", "fixed", "wont fix", "wont do", "wontfix", "duplicate", "cannot reproduce", "incomplete", "unresolved",
+    "completed", "complete", "resolved", "solved", "closed", "none", "declined", "invalid", "known error", "已解决",
+    "已完成", "已关闭", "完成",
+})  # fmt: skip
 _HIGH = re.compile(rb"[\x80-\xff]+")
 _ID_LIKE = re.compile(r"[a-z0-9]+(?:[._][a-z0-9_]+)+")
 _NODES = re.compile(r"[A-Za-z0-9][\w.\-\[\]]*(?:[,;\s]+[A-Za-z0-9][\w.\-\[\]]*)*")
@@ -127,6 +132,11 @@ def assemble(
         keep("root_cause")
     if named.get("component") and not part:
         keep("component")
+    if _is_code(named.get("resolution", "")):
+        # How a ticket was closed is not what fixed anything.
+        keep("resolution")
+        named = {**named, "resolution": ""}
+        status = status or status_of(kept[-1][1])
     nodes, places = _where(named)
     for name in ("nodes", "places", "gpu", "port"):
         if named.get(name) and name not in nodes[1]:
@@ -146,6 +156,8 @@ def assemble(
     links += [Link("url", word) for word in named.get("link", "").split() if word.startswith(("http://", "https://"))]
     if named.get("link") and not any(link.how == "url" for link in links):
         keep("link")
+    if times == Times(recorded=options.now):
+        notes.append("no time of it is known: it counts as of today")
     key = hashlib.sha256((f"ticket\x1f{ticket}" if ticket else whole).encode(errors="replace")).hexdigest()[:16]
     incident = Incident(
         id=_id(key, times, options.now),
@@ -237,6 +249,12 @@ def _where(named: Mapping[str, str]) -> tuple[tuple[str, set[str]], tuple[str, .
     return (fold(names), understood), tuple(dict.fromkeys(places))
 
 
+def _is_code(text: str) -> bool:
+    """Tell whether a resolution is a word for how a ticket was closed: `Done`, `Won't Fix`, `Solved (Permanently)`."""
+    word = re.sub(r"[^a-z\u4e00-\u9fff ]+", "", text.split("(", 1)[0].casefold()).strip()
+    return word in _CODES
+
+
 def _title(named: Mapping[str, str], where: str) -> str:
     for name in ("title", "summary", "symptoms", "root_cause"):
         lines = [line for line in clean_text(named.get(name, "")).splitlines() if line.strip()]
@@ -261,9 +279,9 @@ def _body(named: Mapping[str, str], kept: Sequence[tuple[str, str]]) -> str:
         # A summary that is the title needs no place of its own.
         if text and not (name == "summary" and not named.get("title") and "\n" not in text and len(text) <= 160):
             parts.append(f"## {heading}\n\n{text}\n")
-    cause = [text for head, text in kept if field_of(head) == "root_cause"]
-    parts += [f"## Cause\n\n{clean_text(text).strip()}\n" for text in cause]
-    rest = [(head, text) for head, text in kept if field_of(head) != "root_cause"]
+    for name, heading in (("symptoms", "What was seen"), ("root_cause", "Cause")):
+        parts += [f"## {heading}\n\n{clean_text(text).strip()}\n" for head, text in kept if field_of(head) == name]
+    rest = [(head, text) for head, text in kept if field_of(head) not in ("symptoms", "root_cause")]
     if rest:
         lines = []
         for head, text in rest:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stethoscope.errors import DataError
 from stethoscope.model.incident_body import sections
 from stethoscope.specs.incident_columns import TEXTS, field_of
 from stethoscope.specs.incident_import import assemble
-from stethoscope.specs.incident_words import moment_at_start, moment_in
+from stethoscope.specs.incident_words import moment_at_start, moment_in, zone_in
 from stethoscope.specs.load import loads
 from stethoscope.text import clean_text
 
@@ -19,12 +21,15 @@ if TYPE_CHECKING:
     from stethoscope.specs.incident_import import Imported, Options
 
 _TITLE = re.compile(r" {0,3}#[ \t]+(.+?)[ \t]*#*[ \t]*")
+_HEADING = re.compile(r" {0,3}#{2,6}[ \t]+(.+?)[ \t]*#*[ \t]*")
 _LABEL = re.compile(
-    r"^(?:inc-[\w-]+|incident|post[- ]?mortem|incident report|rca|故障报告|事故报告|复盘)\s*(?:report)?\s*[:：–—-]\s*",
+    r"^(?:inc-[\w-]+|(?:post[- ]?)?incident|post[- ]?mortem|rca|retrospective|(?:故障|事故)?(?:报告|复盘)(?:报告)?)"
+    r"\s*(?:report|review|analysis)?\s*[:：–—-]\s*",
     re.IGNORECASE,
 )
 _KEYED = re.compile(
-    r"[ \t]*(?:[-*+][ \t]+)?(?:\*\*|__)?([^*_:：|`]{1,40}?)(?:\*\*|__)?[ \t]*[:：](?:\*\*|__)?[ \t]+(\S.*)"
+    r"[ \t]*(?:[-*+][ \t]+)?(?:\*\*|__)?([^*_:：|`]{1,40}?)(?:\*\*|__)?[ \t]*"
+    r"(?::(?:\*\*|__)?[ \t]+|：(?:\*\*|__)?[ \t]*)(\S.*)"
 )
 _CELLS = re.compile(r"[ \t]*\|([^|]{1,60})\|([^|]+)\|[ \t]*")
 _KEYED_BELOW = ("metadata", "incident", "info", "key facts", "基本信息", "概况")
@@ -33,14 +38,18 @@ _LONGEST_FIX = 600
 _STAGES = {
     "resolved": (
         r"\b(?:resolved|all clear|closed|back to normal|whole again|fully recovered|replaced|swapped)\b"
-        r"|已解决|恢复正常|已更换|更换完成"
+        r"|\b(?:outage|incident|impact) (?:ends?|ended|over)\b|已解决|恢复正常|故障恢复|故障结束|已更换|更换完成"
     ),
     "mitigated": (
         r"\b(?:mitigat\w+|work went on|(?:job|training) (?:restarted|resumed|back)|restarted the job|workaround)\b"
         r"|缓解|重启任务|恢复训练|任务恢复"
     ),
     "located": r"\b(?:root cause|identified|located|diagnosed|pinpointed|narrowed down|cause known)\b|定位|根因",
-    "detected": r"\b(?:alert\w*|paged?|detected|noticed|reported|first seen|woke)\b|告警|报警|发现",
+    "detected": r"\b(?:alert\w*|page[ds]?|paging|pagers?|detected|noticed|reported|first seen|woke)\b|告警|报警|发现",
+    "began": (
+        r"\b(?:outage|incident|impact|trouble|errors?|failures?)\W+(?:begins?|began|starts?|started)\b"
+        r"|故障(?:开始|发生)"
+    ),
 }
 """Stage -> words of a line of a timeline that is about it; the first that fits counts."""
 
@@ -49,6 +58,7 @@ def read_postmortem(text: str, where: str, options: Options) -> Imported:
     """Return the incident that a Markdown text is about."""
     front, text, offset = _front(text, where)
     title, body = _titled(text)
+    options = replace(options, zone=zone_in(text) or options.zone)
     named: dict[str, str] = {}
     for name, said in [*front.items(), *_keyed(body)]:
         named.setdefault(name, said)
@@ -100,7 +110,10 @@ def _titled(text: str) -> tuple[str, str]:
     lines = text.splitlines(keepends=True)
     for number, line in enumerate(lines):
         found = _TITLE.fullmatch(line.rstrip("\r\n"))
-        if found is not None:
+        if found is None and not any(before.strip() for before in lines[:number]):
+            # One that stands first is the title whatever its level.
+            found = _HEADING.fullmatch(line.rstrip("\r\n"))
+        if found is not None and not (field_of(found[1]) and "#" * 2 in line):
             return found[1].strip(), "".join([*lines[:number], *lines[number + 1 :]])
         if line.strip().startswith(("```", "~~~")):
             break
@@ -123,7 +136,7 @@ def _keyed(body: str) -> Iterator[tuple[str, str]]:
 def _timeline(body: str, named: dict[str, str], options: Options) -> dict[str, float]:
     """Return the stages that the lines of a timeline tell: the first that is about each, the last for the end."""
     text = next((one.text for one in sections(body, 6) if field_of(one.title) == "timeline"), "")
-    day = before = None
+    day = before = first = None
     for name in ("began", "date", "detected"):
         try:
             day = moment_in(named.get(name, ""), options.zone, day_first=options.day_first)
@@ -133,8 +146,14 @@ def _timeline(body: str, named: dict[str, str], options: Options) -> dict[str, f
             break
     found: dict[str, float] = {}
     for line in text.splitlines():
-        read = moment_at_start(line.strip().lstrip("-*+|# \t"), before or day, options.zone)
+        plain = line.strip().lstrip("-*+|# \t")
+        read = moment_at_start(plain, before or day, options.zone)
         if read is None:
+            with suppress(ValueError):
+                # A day on a line of its own is that of the times below it.
+                alone = re.split(r"[*_(（:：|]", plain, maxsplit=1)[0]
+                moved = moment_in(alone, options.zone, day_first=options.day_first)
+                day, before = (day, before) if moved is None else (moved, None)
             continue
         when, said = read
         if before is not None and when < before and before - when < _DAY_S:
@@ -142,12 +161,12 @@ def _timeline(body: str, named: dict[str, str], options: Options) -> dict[str, f
             when += _DAY_S
         before = when
         stage = next((stage for stage, words in _STAGES.items() if re.search(words, said, re.IGNORECASE)), "")
-        found.setdefault("began", when)
+        first = when if first is None else first
         if stage == "resolved":
             found[stage] = when
         elif stage:
             found.setdefault(stage, when)
-    return found
+    return found if first is None else {"began": first, **found}
 
 
 def _paragraph(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 from stethoscope.model.finding import Severity
 from stethoscope.model.incident import COMPONENTS, Status
@@ -22,18 +23,29 @@ _DATES = tuple(
         rf"{_WEEKDAY}(?P<year>\d{{4}})[-/.](?P<month>\d{{1,2}})[-/.](?P<day>\d{{1,2}})",
         r"(?P<year>\d{4})\s*年\s*(?P<month>\d{1,2})\s*月\s*(?P<day>\d{1,2})\s*[日号]",
         rf"{_WEEKDAY}(?P<day>\d{{1,2}})\.(?P<month>\d{{1,2}})\.(?P<year>\d{{4}})",
-        rf"{_WEEKDAY}(?P<either>\d{{1,2}})[/-](?P<other>\d{{1,2}})[/-](?P<year>\d{{4}})",
-        rf"{_WEEKDAY}(?P<day>\d{{1,2}})(?:st|nd|rd|th)?[ -]{_MONTH},?[ -](?P<year>\d{{4}})",
+        rf"{_WEEKDAY}(?P<either>\d{{1,2}})[/-](?P<other>\d{{1,2}})[/-](?P<year>\d{{4}}|\d{{2}}(?!\d))",
+        rf"{_WEEKDAY}(?P<day>\d{{1,2}})(?:st|nd|rd|th)?[ /-]{_MONTH},?[ /-](?P<year>\d{{4}}|\d{{2}}(?!\d))",
         rf"{_WEEKDAY}{_MONTH} (?P<day>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<year>\d{{4}})",
         r"(?P<year>\d{4})(?P<month>\d{2})(?P<day>\d{2})(?=[T ]|$)",
     )
 )
+_OFFSETS = {
+    "PST": -8, "PDT": -7, "MST": -7, "MDT": -6, "CDT": -5, "EST": -5, "EDT": -4, "CET": 1, "CEST": 2, "JST": 9,
+    "KST": 9,
+}  # fmt: skip
+"""Hours of the short names of zones that mean one zone alone; CST and IST mean several."""
 _TIME = re.compile(
     r"(?P<half_before>上午|下午|凌晨|晚上|中午)?\s*(?P<hour>\d{1,2})(?:[:：时点](?P<minute>\d{1,2})分?(?:[:：]?(?P<second>\d{2})秒?(?:[.,]\d+)?)?)?"
     r"\s*(?P<half>am|pm|a\.m\.|p\.m\.)?\s*"
-    r"(?P<zone>Z|UTC|GMT|(?:UTC|GMT)?[+-]\d{1,2}(?::?\d{2})?)?(?!\w|:\d)",
+    rf"(?P<zone>(?:UTC|GMT)?[+-]\d{{1,2}}(?::?\d{{2}})?|Z|UTC|GMT|{'|'.join(_OFFSETS)})?(?!\w|:\d)",
     re.IGNORECASE,
 )
+_STATED = re.compile(
+    r"(?:\btime ?zone\b|\btimes\b)[^\n]{0,24}?\b((?:UTC|GMT)(?:[+-]\d{1,2}(?::?\d{2})?)?(?!\w)"
+    rf"|(?:{'|'.join(_OFFSETS)})\b|[A-Z][a-z]+/[A-Z]\w+(?:/[A-Z]\w+)?)",
+    re.IGNORECASE,
+)
+_EITHER = re.compile(r"(\d{1,2})[/-](\d{1,2})[/-](?:\d{4}|\d{2}(?!\d))")
 _EPOCH = re.compile(r"\d{9,10}(?:\.\d+)?|\d{13}")
 _NO_DATE = frozenset({"", "-", "n/a", "na", "none", "null", "unknown", "tbd", "无", "未知", "ongoing"})
 
@@ -106,7 +118,7 @@ def on_day(day: float, time: re.Match[str], zone: tzinfo = UTC) -> float:
 
 def _day_of(found: re.Match[str], day_first: bool | None) -> tuple[int, int, int]:
     named = found.groupdict()
-    year = int(named["year"])
+    year = int(named["year"]) + (2000 if len(named["year"]) == 2 else 0)
     if named.get("name"):
         return year, _MONTHS.index(named["name"].lower()) + 1, int(named["day"])
     if not named.get("either"):
@@ -137,7 +149,35 @@ def _moment(day: datetime, time: re.Match[str] | None, zone: tzinfo) -> float:
     return (day.replace(hour=hour, minute=minute, second=second, tzinfo=stated) + later).timestamp()
 
 
+def zone_in(text: str) -> tzinfo | None:
+    """Return the zone that a text says its times are in (`all times are Europe/Berlin`, `北京时间`), or None."""
+    if "北京时间" in text:
+        return timezone(timedelta(hours=8))
+    found = _STATED.search(text)
+    if found is None:
+        return None
+    if "/" not in found[1]:
+        return _zone_of(found[1])
+    try:
+        return ZoneInfo(found[1])
+    except (ValueError, OSError, KeyError):
+        return None
+
+
+def is_day_first(texts: Iterable[str]) -> bool | None:
+    """Tell what `3/4/2026` means in a table, by the dates of it that can be only one; None where none tells, or they
+    contradict each other."""
+    said = set()
+    for text in texts:
+        found = _EITHER.match(text.strip())
+        if found is not None and (int(found[1]) > 12) != (int(found[2]) > 12):
+            said.add(int(found[1]) > 12)
+    return said.pop() if len(said) == 1 else None
+
+
 def _zone_of(word: str) -> tzinfo:
+    if word.upper() in _OFFSETS:
+        return timezone(timedelta(hours=_OFFSETS[word.upper()]))
     word = word.upper().removeprefix("UTC").removeprefix("GMT")
     if word in ("", "Z"):
         return UTC
@@ -150,16 +190,19 @@ def _zone_of(word: str) -> tzinfo:
 # ---- words
 
 _SEVERITIES = {
-    Severity.P0: "p0|sev0|sev1|s0|s1|critical|blocker|emergency|urgent|紧急|严重|致命|一级",
+    Severity.P0: "p0|sev0|sev1|s0|s1|critical|highest|blocker|emergency|urgent|紧急|严重|致命|一级",
     Severity.P1: "p1|sev2|s2|high|major|高|重要|较高|二级",
-    Severity.P2: "p2|p3|p4|sev3|sev4|sev5|s3|s4|medium|minor|low|moderate|中|低|一般|三级",
+    Severity.P2: "p2|p3|p4|sev3|sev4|sev5|s3|s4|medium|minor|low|lowest|moderate|trivial|中|低|一般|三级",
     Severity.INFO: "info|informational|提示",
     Severity.NONE: "none",
 }
 _STATES = {
     Status.RESOLVED: "resolved|closed|done|fixed|complete|completed|已解决|已恢复|已关闭|完成|关闭",
     Status.MITIGATED: "mitigated|monitoring|workaround|watching|已缓解|缓解|观察中",
-    Status.OPEN: "open|new|ongoing|active|in progress|investigating|assigned|处理中|未解决|进行中|打开",
+    Status.OPEN: (
+        "open|new|to do|unresolved|ongoing|active|in progress|investigating|assigned|triggered|acknowledged|firing|"
+        "处理中|未解决|进行中|打开"
+    ),
     Status.REFERENCE: "reference",
 }
 _PARTS = {
@@ -172,18 +215,28 @@ _PARTS = {
     "host": "node", "server": "node", "节点": "node", "驱动": "driver", "固件": "firmware", "软件": "software",
     "slurm": "scheduler", "kubernetes": "scheduler", "网络": "network", "数据": "data",
 }  # fmt: skip
+_PARTED = re.compile(r"\s+[-–—]\s+|[:：(（)）,，;/]")
+"""Between the words of `1 - Critical` and `Resolved (by hand)`."""
 _XID = re.compile(r"\bxid\b[ :#=]*(?:\(pci:[^)]{0,40}\)[ :]*)?(\d{1,3})\b", re.IGNORECASE)
 _SXID = re.compile(r"\bsxid\b[ :#=]*(?:\(pci:[^)]{0,40}\)[ :]*)?(\d{5})\b", re.IGNORECASE)
 
 
 def severity_of(text: str) -> Severity | None:
-    """Return the severity that a word stands for (`SEV-1`, `High`, `严重`), or None."""
-    return next((severity for severity, words in _SEVERITIES.items() if _bare(text) in words.split("|")), None)
+    """Return the severity that a text stands for (`SEV-1`, `1 - Critical`, `P1: many nodes`, `严重`), or None."""
+    for part in (text, *_PARTED.split(text)):
+        for severity, words in _SEVERITIES.items():
+            if part and _bare(part) in words.split("|"):
+                return severity
+    return None
 
 
 def status_of(text: str) -> Status | None:
-    """Return the state that a word stands for (`Closed`, `已解决`), or None."""
-    return next((status for status, words in _STATES.items() if _spaced(text) in words.split("|")), None)
+    """Return the state that a text stands for (`Closed`, `Complete, action items in progress`, `已解决`), or None."""
+    for part in (text, *_PARTED.split(text)):
+        for status, words in _STATES.items():
+            if part and _spaced(part) in words.split("|"):
+                return status
+    return None
 
 
 def component_of(text: str) -> str:

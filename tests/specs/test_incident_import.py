@@ -80,6 +80,7 @@ def test_a_row_is_an_incident() -> None:
         'began: "someday" is no date that is understood',
         'severity "weird" is not known',
         'status "foo" is not known',
+        "no time of it is known: it counts as of today",
     )
     for lost in ("someday", "weird", "foo", "rack 7 all of it!"):
         assert lost in third.incident.body
