@@ -312,6 +312,9 @@ class StethoscopeApp(Recording):
         if screen is self.fleet_screen:
             if not self.fleet_screen.drop_filter():
                 self.fleet_screen.action_back()
+        elif (own := getattr(screen, "action_back", None)) is not None:
+            # A screen may have something to clear first.
+            await own()
         else:
             self.pop_screen()
 
