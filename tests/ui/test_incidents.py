@@ -252,7 +252,11 @@ async def test_a_library_that_cannot_be_read_costs_only_itself(monkeypatch: pyte
 
 
 @pytest.mark.parametrize(("size", "key"), [((80, 24), "i"), ((120, 40), "I")], ids=["form-narrow", "list-wide"])
-def test_they_look_as_they_did(snap_compare: Any, size: tuple[int, int], key: str) -> None:
+def test_they_look_as_they_did(
+    snap_compare: Any, size: tuple[int, int], key: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+
     async def before(pilot: Pilot[Any]) -> None:
         app = await ready(pilot)
         app.open_finding(next(iter(app.session.snapshot().findings)).id)
