@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("startup", "fold", "history", "rules", "links", "recordings", "probe", "logs", "console")
+NAMES = ("startup", "fold", "history", "rules", "links", "recordings", "probe", "logs", "incidents", "console")
 
 
 def main() -> int:
