@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stethoscope.clock import duration
-from stethoscope.ui.present.incident_text import stamp
+from stethoscope.ui.present.incident_text import span, stamp
 from stethoscope.ui.present.spans import Span, Tone, cut, pad
 from stethoscope.ui.present.wrapped import wrap
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 _NAME = 26
 _NUMBER = 6
-_STAGE = 14
+_STAGE = 10
 _MOST = 15
 """Rows of one group; the rest is counted."""
 _CURVE = 24
@@ -56,7 +55,7 @@ def stats_rows(
             rest = counts[len(kept) :]
             yield (Span(f"and {len(rest)} more with {sum(count.n for count in rest)}", Tone.QUIET),)
         yield ()
-    yield (Span(f"{'time to':<{_STAGE}}{'median':>9}{'mean':>9}{'longest':>9}{'known of':>17}", Tone.TITLE),)
+    yield (Span(f"{'time to':<{_STAGE}}{'median':>10}{'mean':>10}{'longest':>10}{'known of':>17}", Tone.TITLE),)
     stages = (
         ("detect", stats.detect, "fault to first sign"),
         ("locate", stats.locate, "sign to verdict"),
@@ -134,7 +133,7 @@ def _span_words(periods: Sequence[str], step: str, glyphs: Glyphs) -> str:
 
 def _took_row(name: str, took: Took | None, of: int, from_to: str) -> Row:
     if took is None:
-        return (Span(f"{name:<{_STAGE}}{'not known':>9}", Tone.QUIET),)
-    spans = "".join(f"{duration(seconds):>9}" for seconds in (took.median_s, took.mean_s, took.longest_s))
+        return (Span(f"{name:<{_STAGE}}{'not known':>10}", Tone.QUIET),)
+    spans = "".join(f"{span(seconds):>10}" for seconds in (took.median_s, took.mean_s, took.longest_s))
     known = f"{took.n:,} of {of:,}"
     return (Span(f"{name:<{_STAGE}}{spans}{known:>17}"), Span(f"  {from_to}", Tone.QUIET))

@@ -8,25 +8,32 @@ from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from stethoscope.clock import duration, iso
+from stethoscope.clock import iso
+from stethoscope.model.incident import Status
 from stethoscope.model.incident_body import lines_of, sections
+from stethoscope.specs.incident_columns import field_of
 from stethoscope.text import clean, clean_text
-from stethoscope.ui.present.incident_text import STAGES, stamp, took_words
+from stethoscope.ui.present.incident_text import STAGES, span, stamp, took_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from stethoscope.model.incident import Incident
 
-_EVIDENCE = ("evidence", "symptoms", "what was seen", "detection", "logs", "证据", "现象")
-_CAUSE = ("cause", "root cause", "root causes", "path", "trigger", "analysis", "根因", "原因", "排查过程")
-_FIX = ("what was done", "fix", "resolution", "mitigation", "what fixed it", "处理", "解决", "解决方法", "处理过程")
-_PREVENTION = (
-    "prevention", "action items", "actions", "lessons learned", "follow-up", "next steps", "改进", "预防", "改进措施",
-)  # fmt: skip
-_TIMELINE = ("timeline", "时间线")
+_CHAPTERS = {
+    "summary": "summary", "impact": "impact", "timeline": "timeline", "evidence": "evidence", "symptoms": "evidence",
+    "root_cause": "cause", "resolution": "fix", "done": "fix", "prevention": "prevention",
+}  # fmt: skip
+"""Field that a heading stands for -> chapter."""
+_ALSO = {
+    "events": "timeline", "what was seen": "evidence", "path": "cause", "analysis": "cause", "排查过程": "cause",
+    "处理过程": "fix", "预防": "prevention",
+}  # fmt: skip
+_LONGEST_FIRST = 200
+_MOST_PLACES = 3
 _HEADING = re.compile(r"( {0,3})(#{1,6})(?=[ \t])")
 _STAGE_WORDS = {
     "began": "it began",
@@ -41,8 +48,13 @@ def report_md(incidents: Sequence[Incident], meanings: Mapping[str, str], now: f
     """Return incidents as Markdown, ending in a line feed; several begin with a table of them. `meanings` are those of
     root causes."""
     if len(incidents) == 1:
-        return "\n".join([*_incident(incidents[0], meanings, 1), "---", "", _foot(now), ""])
+        return "\n".join([*_incident(incidents[0], meanings, 1, now), "---", "", _foot(now), ""])
     lines = [f"# {len(incidents)} incidents", ""]
+    if incidents:
+        lines += [
+            ", ".join(f"{n} {status}" for status, n in Counter(one.status.value for one in incidents).items()),
+            "",
+        ]
     if incidents:
         rows = [
             (one.id, _day(one), one.severity.value, one.status.value, one.title, one.root_cause, ", ".join(one.places))
@@ -50,7 +62,7 @@ def report_md(incidents: Sequence[Incident], meanings: Mapping[str, str], now: f
         ]
         lines += [*_table(("id", "when", "severity", "status", "what", "cause", "where"), rows), ""]
     for one in incidents:
-        lines += _incident(one, meanings, 2)
+        lines += _incident(one, meanings, 2, now)
     return "\n".join([*lines, "---", "", _foot(now), ""])
 
 
@@ -75,28 +87,34 @@ def _link(tokens: Any, index: int, _options: Any, _env: Any) -> str:
     return f'<a href="{html.escape(target)}" rel="noopener noreferrer">'
 
 
-def _incident(one: Incident, meanings: Mapping[str, str], level: int) -> Iterator[str]:
+def _incident(one: Incident, meanings: Mapping[str, str], level: int, now: float) -> Iterator[str]:
     head = "#" * level
     yield f"{head} {_inline(one.id)}: {_inline(one.title) or '(no title)'}"
     yield ""
-    yield from _table(("", ""), [(name, text) for name, text in _facts(one) if text])
-    yield ""
-    told = {"timeline": "", "evidence": "", "cause": "", "fix": "", "prevention": ""}
+    told = {"summary": "", "impact": "", "timeline": "", "evidence": "", "cause": "", "fix": "", "prevention": ""}
     rest = []
     for section in sections(clean_text(one.body)):
         chapter, text = _chapter_of(section.title), _below(section.text, level + 2)
         if chapter is None:
             rest.append((section.title, text))
-        elif text:
+        elif text and text != one.resolution.strip():
+            # What an imported text says in a chapter of its own, and the field besides, is said once.
             named = f"{head}## {_inline(section.title)}\n\n{text}" if chapter != section.title.casefold() else text
             told[chapter] += f"\n\n{named}" if told[chapter] else named
+    yield _in_short(one, meanings, told["cause"], now)
+    yield ""
+    yield from _table(("", ""), [(name, text) for name, text in _facts(one) if text])
+    yield ""
     if one.symptoms:
         told["evidence"] = f"Seen: {', '.join(_code(name) for name in one.symptoms)}\n\n{told['evidence']}"
     if one.resolution:
         told["fix"] = f"{_closed(clean_text(one.resolution))}\n\n{told['fix']}"
-    told["cause"] = f"{_cause(one, meanings)}\n\n{told['cause']}"
+    if one.root_cause or not told["cause"]:
+        told["cause"] = f"{_cause(one, meanings)}\n\n{told['cause']}"
     told["timeline"] = f"{_timeline(one)}\n\n{told['timeline']}"
     for chapter, text in told.items():
+        if not text and chapter in ("summary", "impact"):
+            continue
         yield f"{head}# {chapter.capitalize()}"
         yield ""
         yield text.strip("\n") or "Nothing is written down."
@@ -106,6 +124,46 @@ def _incident(one: Incident, meanings: Mapping[str, str], level: int) -> Iterato
         yield ""
         yield text
         yield ""
+
+
+def _in_short(one: Incident, meanings: Mapping[str, str], cause: str, now: float) -> str:
+    """Return what somebody has to know who reads no further: whether it is over, what it was, what fixed it; `cause` is
+    what its text says of that."""
+    where = f" on {', '.join(map(_code, one.places[:_MOST_PLACES]))}" if one.places else ""
+    more = f" and {len(one.places) - _MOST_PLACES} more" if len(one.places) > _MOST_PLACES else ""
+    if one.root_cause:
+        meaning = f": {meanings[one.root_cause]}" if one.root_cause in meanings else ""
+        was = f"It {'is' if one.is_reference else 'was'} {_code(one.root_cause)}{where}{more}{meaning}."
+    else:
+        was = f"What it was: {_first(cause)}" if _first(cause) else "What it was is not known."
+    helped = {Status.RESOLVED: "What fixed it", Status.REFERENCE: "What helps"}.get(one.status, "What helped so far")
+    fixed = f"{helped}: {_first(one.resolution)}" if _first(one.resolution) else ""
+    # A line each: whoever reads it in an editor, in a mail or on a page sees them apart.
+    return "  \n".join(part for part in (_how_far(one, now), was, fixed) if part)
+
+
+def _how_far(one: Incident, now: float) -> str:
+    times = one.times
+    word, began = ("it began", times.began) if times.began is not None else ("it was seen", times.detected)
+    if one.status is Status.REFERENCE:
+        return "**A well-known kind**, no night of this fleet."
+    if one.status is Status.RESOLVED:
+        if times.resolved is None or began is None or times.resolved < began:
+            return "**Resolved**."
+        return f"**Resolved** {span(times.resolved - began)} after {word}."
+    if one.status is Status.MITIGATED:
+        since = "" if times.mitigated is None else f" since {stamp(times.mitigated)[:16]} UTC"
+        return f"**Mitigated**: work goes on{since}, but what was broken is not whole yet."
+    return (
+        "**Open**." if began is None else f"**Open** for {span(max(0.0, now - began))}, since {stamp(began)[:16]} UTC."
+    )
+
+
+def _first(text: str) -> str:
+    """Return the first line of a text that says something."""
+    lines = (line.strip(" \t-*>") for line in clean_text(text).splitlines())
+    line = next((line for line in lines if line and not line.startswith(("#", "```", "~~~"))), "")
+    return _inline(line if len(line) <= _LONGEST_FIRST else f"{line[: _LONGEST_FIRST - 1]}…")
 
 
 def _facts(one: Incident) -> Iterator[tuple[str, str]]:
@@ -143,18 +201,14 @@ def _timeline(one: Incident) -> str:
     if not known:
         return "No time is known."
     rows = [
-        (stamp(when), "" if when <= known[0][1] else f"+{duration(when - known[0][1])}", _STAGE_WORDS[name])
+        (stamp(when), "" if when < known[0][1] + 1 else f"+{span(when - known[0][1])}", _STAGE_WORDS[name])
         for name, when in known
     ]
     return "\n".join(_table(("UTC", "after", "what"), rows))
 
 
 def _chapter_of(title: str) -> str | None:
-    name = title.casefold().strip(" :：")
-    chapters = {
-        "timeline": _TIMELINE, "evidence": _EVIDENCE, "cause": _CAUSE, "fix": _FIX, "prevention": _PREVENTION,
-    }  # fmt: skip
-    return next((chapter for chapter, names in chapters.items() if name in names), None)
+    return _ALSO.get(title.casefold().strip(" :：")) or _CHAPTERS.get(field_of(title))
 
 
 def _below(text: str, level: int) -> str:
@@ -192,7 +246,6 @@ def _code(text: str) -> str:
 
 
 def _day(one: Incident) -> str:
-
     return "" if one.at is None else stamp(one.at)[:16]
 
 

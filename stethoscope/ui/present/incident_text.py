@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from stethoscope.clock import duration
 from stethoscope.model.finding import Severity
 from stethoscope.model.incident import Status
 from stethoscope.ui.present.spans import Span, Tone
@@ -41,6 +40,18 @@ def stamp(wall: float) -> str:
     return datetime.fromtimestamp(wall, UTC).isoformat(" ", "seconds")[:19]
 
 
+def span(seconds: float) -> str:
+    """Return how long something took, as a report of it says it: `22 s`, `41 m`, `1 h 52 m`, `3 d 4 h`."""
+    minutes, hours = round(seconds / 60), round(seconds / 3600)
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    if minutes < 100:
+        return f"{minutes} m"
+    if hours < 48:
+        return f"{minutes // 60} h {minutes % 60} m" if minutes % 60 else f"{minutes // 60} h"
+    return f"{hours // 24} d {hours % 24} h" if hours % 24 and hours < 2400 else f"{hours // 24} d"
+
+
 def took_words(incident: Incident) -> list[str]:
     """Return how long the stages took as words: `detected in 22 s`, and what cannot be told left out."""
     from stethoscope.analysis.incident_stats import spans_of  # lists and searches do without
@@ -52,7 +63,7 @@ def took_words(incident: Incident) -> list[str]:
         ("work on after", spans.mitigate_s),
         ("repaired in", spans.repair_s),
     )
-    return [f"{word} {duration(span)}" for word, span in told if span is not None]
+    return [f"{word} {span(seconds)}" for word, seconds in told if seconds is not None]
 
 
 def incident_rows(
@@ -142,7 +153,7 @@ def time_lines(incident: Incident) -> list[str]:
     lines = []
     for name, when in known:
         after = when - known[0][1]
-        later = f"  +{duration(after)}" if after > 0 else ""
+        later = f"  +{span(after)}" if after >= 1 else ""
         lines.append(f"{name:<9}  {stamp(when)} UTC{later}")
     if incident.times.recorded is not None:
         lines.append(f"recorded   {stamp(incident.times.recorded)} UTC")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from stethoscope.model.incident_body import section, sections
 from stethoscope.ui.present.incident_chart import stats_rows
 from stethoscope.ui.present.incident_report import report_html, report_md
 from stethoscope.ui.present.incident_table import hit_rows, list_rows, match_rows, trouble_rows
-from stethoscope.ui.present.incident_text import incident_rows
+from stethoscope.ui.present.incident_text import incident_rows, span
 from stethoscope.ui.present.spans import ASCII, UNICODE, Tone, plain, row_width, width
 from stethoscope.ui.present.wrapped import wrap
 
@@ -87,6 +88,50 @@ def test_a_report_has_its_chapters_in_order_and_every_word() -> None:
     assert said.endswith("Written 2026-03-14T14:53:20Z. Times are UTC.\n")
 
 
+def in_short(one: Incident) -> list[str]:
+    said = report_md([one], MEANINGS, 1773500000.0)
+    return [line.rstrip() for line in said.split("\n\n")[1].splitlines()]
+
+
+def test_a_report_says_first_whether_it_is_over_what_it_was_and_what_fixed_it() -> None:
+    assert in_short(ONE) == [
+        "**Resolved** 1 h 52 m after it began.",
+        "It was `ib_link_fault` on `gpu-007/ib/mlx5_3`: a link stays up and damages what it carries.",
+        "What fixed it: 光模块更换后恢复。port cleaned \\| twice",
+    ]
+    unknown = replace(
+        ONE, status=Status.OPEN, root_cause="", resolution="", body="", times=Times(detected=1773454280.0)
+    )
+    assert in_short(unknown) == ["**Open** for 12 h 42 m, since 2026-03-14 02:11 UTC.", "What it was is not known."]
+    imported = replace(unknown, body="## 根本原因\n\nPCIe riser 接触不良\n", status=Status.RESOLVED)
+    assert in_short(imported) == ["**Resolved**.", "What it was: PCIe riser 接触不良"]
+    # What the text says of the cause is not denied below it.
+    assert "Not known." not in report_md([imported], MEANINGS, 1773500000.0)
+
+
+def test_what_happened_when_stands_in_the_timeline_and_no_fix_stands_twice() -> None:
+    one = replace(ONE, body="## Events\n\n- 02:14:07 xid.79\n\n## Resolution\n\nriser\n", resolution="riser\n")
+    said = report_md([one], MEANINGS, 1773500000.0)
+    assert said.index("### Events") < said.index("## Evidence")
+    assert said.count("riser") == 2  # in short, and as the fix
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0.4, "0 s"),
+        (83, "83 s"),
+        (5000, "83 m"),
+        (6720, "1 h 52 m"),
+        (7200, "2 h"),
+        (172799, "2 d"),
+        (180000, "2 d 2 h"),
+    ],
+)
+def test_how_long_it_took_is_said_to_the_minute(seconds: float, said: str) -> None:
+    assert span(seconds) == said
+
+
 def test_a_page_runs_nothing_and_fetches_nothing() -> None:
     page = report_html([ONE], MEANINGS, 1773500000.0)
     assert "<script" not in page
@@ -145,7 +190,7 @@ def test_a_chart_is_within_80_cells_and_in_ascii_where_asked() -> None:
         lines = text(rows)
         assert lines[0] == "2 incidents, 2026-03-14 to 2026-06-01"
         assert "gpu-007/ib/mlx5_3              2  last 2026-06-01  ib_link_fault 2" in lines
-        assert "repair             86 m     86 m      2 h           2 of 2  sign to whole again" in lines
+        assert "repair          86 m      86 m  1 h 52 m           2 of 2  sign to whole again" in lines
     assert all(line.isascii() for line in lines)
     assert text(stats_rows(stats([]), 80, UNICODE)) == ["no incident"]
 
