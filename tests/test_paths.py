@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stethoscope.paths import bundled, cache_dir, config_dir, state_dir, write_private
+from stethoscope.paths import bundled, cache_dir, config_dir, data_dir, state_dir, write_private
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +24,7 @@ def test_bundled_files_are_found(kind: str, file: str) -> None:
     [
         (config_dir, "XDG_CONFIG_HOME", ".config"),
         (state_dir, "XDG_STATE_HOME", ".local/state"),
+        (data_dir, "XDG_DATA_HOME", ".local/share"),
         (cache_dir, "XDG_CACHE_HOME", ".cache"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stethoscope.text import LIMIT, clean, clean_lines
+from stethoscope.text import LIMIT, clean, clean_lines, clean_page
 
 
 @pytest.mark.parametrize(
@@ -105,3 +105,11 @@ def test_the_gate_for_several_lines(dirty: str | bytes) -> None:
         unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") for c in set(text) - {"\n", "\t"}
     )
     assert clean_lines(text, 300) == text
+
+
+def test_a_page_is_kept_to_the_letter_unless_a_terminal_would_obey_it() -> None:
+    page = "a\r\n\u3000全角\tb  \n\n👩\u200d🔧 e\u0301\xa0x\n"
+    assert clean_page(page) == page
+    assert clean_page("a\x1b[31m\r\nb  ") == "a\nb  "
+    assert clean_page("a\u202eb") == "ab"
+    assert clean_page("") == ""
