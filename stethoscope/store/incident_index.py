@@ -36,7 +36,7 @@ _BATCH = 64
 _RACY_NS = 2_000_000_000
 """A file that changed so shortly before it was read may have changed again without looking so."""
 _SETTLED_NS = 100_000_000
-_LOCK_S, _POLL_S = 1.0, 0.02
+_LOCK_S, _POLL_S = 0.3, 0.02
 
 
 class IncidentIndex:
