@@ -351,6 +351,10 @@ _NOT_IN_REPLAY = (
 """Keys that are not named at the foot of a replay, where moving in time needs the room."""
 
 
+_WRITTEN = ("form", "incidents")
+"""Screens whose letters go into a field."""
+
+
 def shown(key: str) -> str:
     """Return a key's name as it stands on the keyboard."""
     return _SHOWN.get(key, key)
@@ -373,7 +377,9 @@ def footer_of(screen: str, *, replay: bool = False, drill: bool = False) -> list
         for key in dict.fromkeys(known)
         if (key.footer and key.id not in left_out) or (screen != "fleet" and key.id == "back")
     ]
-    return [(shown(key.keys[0]), key.short) for key in shown_keys]
+    # Where one writes, a question mark is text.
+    at = -1 if screen in _WRITTEN else 0
+    return [(shown(key.keys[at if key.id == "help" else 0]), key.short) for key in shown_keys]
 
 
 def markdown() -> str:

@@ -10,6 +10,7 @@ import pytest
 from stethoscope.clock import SystemClock
 from stethoscope.model.incident import Incident, Status, Times
 from stethoscope.session.incidents import Library
+from stethoscope.ui.editing import _with_fault, editor
 from stethoscope.ui.present.spans import plain
 from stethoscope.ui.screens.incident import IncidentScreen
 from stethoscope.ui.screens.incident_conflict import ConflictScreen
@@ -249,6 +250,32 @@ async def test_a_library_that_cannot_be_read_costs_only_itself(monkeypatch: pyte
         await until(pilot, lambda: any("/file: Not" in row for row in visible(app)))
         await pilot.press("escape")
         assert app.screen is app.fleet_screen
+
+
+def test_the_editor_is_the_users_and_a_fault_stands_where_it_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", "nano -w 'a b'")
+    assert editor() == ["nano", "-w", "a b"]
+    monkeypatch.setenv("VISUAL", "'broken")
+    assert editor() == ["nano", "-w", "a b"]
+    monkeypatch.delenv("EDITOR")
+    assert editor() == ["vi"]
+    assert _with_fault("---\nid: x\n", "") == "---\nid: x\n"
+    lines = _with_fault("---\nid: x\n", "f:2:1: bad").splitlines()
+    assert lines == ["---", "# mend this: f:2:1: bad (this line not counted)", "id: x"]
+
+
+async def test_without_a_terminal_there_is_no_editor_and_nothing_is_lost() -> None:
+    app = app_on(fleet(8))
+    one = app.library.create(OLD)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await ready(pilot)
+        app.open_incident(one.id)
+        await on(pilot, IncidentScreen)
+        await until(pilot, lambda: any("damaged" in row for row in visible(app)))
+        await pilot.press("E")
+        await until(pilot, lambda: any("no editor" in note.message for note in app._notifications))
+        assert app.library.get(one.id).title == OLD.title
 
 
 @pytest.mark.parametrize(("size", "key"), [((80, 24), "i"), ((120, 40), "I")], ids=["form-narrow", "list-wide"])
