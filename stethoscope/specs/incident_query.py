@@ -23,9 +23,14 @@ if TYPE_CHECKING:
 
 FIELDS = (
     "id", "node", "gpu", "port", "place", "leaf", "rack", "pod", "job", "xid", "sxid", "sig", "rule", "cause",
-    "component", "severity", "status", "tag", "fleet", "author", "after", "before", "is",
+    "component", "severity", "status", "tag", "fleet", "author", "ticket", "link", "after", "before", "is",
 )  # fmt: skip
 """What can stand before a colon."""
+_AS_IN_FILES = {
+    "root_cause": "cause", "places": "place", "around": "place", "nodes": "node", "symptoms": "sig", "symptom": "sig",
+    "tags": "tag", "links": "link",
+}  # fmt: skip
+"""What the files call some of them."""
 LONGEST = 4096
 """Characters of a query that are read."""
 MOST_TERMS = 64
@@ -186,14 +191,14 @@ class _Reader:
         self._start = start
         field = None if quoted else _FIELD.fullmatch(raw)
         if field is not None:
-            name = field[1].lower()
+            name = _AS_IN_FILES.get(field[1].lower(), field[1].lower())
             if name in FIELDS:
                 what = self._named(name, field[2])
                 if what is None:
                     self._or = self._no = False
                     return
             elif not field[2].startswith("//"):
-                self._no_such("field", field[1], FIELDS, "looked for as words")
+                self._no_such("field", field[1], (*FIELDS, *_AS_IN_FILES), "looked for as words")
         if what is None:
             begins = not quoted and len(raw) > 1 and raw.endswith("*")
             what = Words(raw.rstrip("*") if begins else raw, begins, quoted, start, self.at)
@@ -211,7 +216,7 @@ class _Reader:
         if name in ("after", "before"):
             return self._span(name, values[0])
         if name in ("is", "status"):
-            name, values = "status", self._known(name, values, _STATES, _CLOSED)
+            name, values = "status", self._known("status", values, _STATES, _CLOSED)
         elif name == "severity":
             values = self._known(name, values, _SEVERITIES, {})
         elif name == "node":
@@ -226,7 +231,7 @@ class _Reader:
             word = others.get(value.lower(), value.lower())
             begins = word.removesuffix("*")
             if not (word in known or (word != begins and any(one.startswith(begins) for one in known))):
-                self._no_such(name, value, (*known, *others))
+                self._no_such(name, value, (*known, *others), f"there are {', '.join(known)}")
             found.append(word)
         return tuple(found)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from stethoscope.model.incident import Incident
 
-VERSION = 1
+VERSION = 2
 """Grows with every change of what the index holds: one of another version is not looked at."""
 
 # In words a rank says how much a word counts in each of the columns.
@@ -71,13 +71,19 @@ def columns_of(incident: Incident) -> tuple[str, ...]:
     if len(nodes) <= _NODES_AS_WORDS:
         places = (*places, *nodes)
     return (
-        f"{incident.id} {incident.author}".strip(),
+        # A ticket is what people have in the morning. What another incident is called leads to that one.
+        " \n".join(filter(None, (incident.id, incident.author, *outside_of(incident)))),
         incident.title,
         incident.resolution,
         " \n".join(filter(None, signs)),
         " \n".join(filter(None, places)),
         incident.body,
     )
+
+
+def outside_of(incident: Incident) -> tuple[str, ...]:
+    """Return the tickets, commits and addresses that an incident names."""
+    return tuple(link.to for link in incident.links if link.how in ("ticket", "commit", "url"))
 
 
 def nodes_of(incident: Incident) -> list[str]:
@@ -111,6 +117,8 @@ def _terms(incident: Incident) -> Iterator[tuple[str, str]]:
     yield "job", incident.job.removeprefix("job/")
     for tag in incident.tags:
         yield "tag", tag
+    for link in incident.links:
+        yield "link", link.to
     for symptom in incident.symptoms:
         yield "sign", symptom
     on_nodes = False
@@ -154,6 +162,8 @@ def asked(field: str, value: str) -> tuple[tuple[str, ...], str]:
             return ("place", "node"), value
         case "culprit":
             return ("place",), value
+        case "ticket":
+            return ("link",), value
         case "job":
             return ("job",), value.removeprefix("job/")
     return (field,), value

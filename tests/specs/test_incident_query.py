@@ -83,6 +83,8 @@ def test_only_the_last_word_that_is_being_typed_may_go_on() -> None:
         ("sev:P0", 'no field "sev": did you mean severity?', "severity:P0"),
         ("nod:gpu-1", 'no field "nod": did you mean node?', "node:gpu-1"),
         ("status:opne x", 'no status "opne": did you mean open?', "status:open x"),
+        ("is:incident", 'no status "incident"; there are open, mitigated, resolved, reference', "is:incident"),
+        ("root_cuase:x", 'no field "root_cuase": did you mean root_cause?', "root_cause:x"),
         ("foo:bar", 'no field "foo"; looked for as words', "foo:bar"),
         ("after:soon", 'after: "soon" is no time: write 2026-03, 2026-03-14 or 7d', "after:soon"),
         ("before:2026-13", 'before: "2026-13" is no time: write 2026-03, 2026-03-14 or 7d', "before:2026-13"),

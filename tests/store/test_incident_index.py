@@ -13,7 +13,7 @@ import apsw
 import pytest
 
 from stethoscope.clock import FixedClock, SystemClock
-from stethoscope.model.incident import Incident, Status, Times, Trouble
+from stethoscope.model.incident import Incident, Link, Status, Times, Trouble
 from stethoscope.specs.incident_text import incident_text
 from stethoscope.store.incident_db import index_path, tidy, tokens_of
 from stethoscope.store.incident_index import IncidentIndex
@@ -254,6 +254,17 @@ def test_who_has_something_is_found_by_place_and_sign(tmp_path: Path) -> None:
     assert [one.title for one in index.for_place("leaf/leaf-01")] == ["victim of a leaf"]
     assert [one.title for one in index.with_term("xid", "79")] == ["gpu"]
     assert index.for_place("gpu-01") == []
+
+
+def test_a_ticket_leads_to_its_incident(tmp_path: Path) -> None:
+    links = (Link("ticket", "OPS-1201"), Link("same_as", "INC-2026-03-14-k7qmx"))
+    _put(tmp_path / "own", "a", "gpu", links=links)
+    _put(tmp_path / "own", "b", "optic", links=(Link("ticket", "OPS-1202"),))
+    index = _index(tmp_path)
+    for text in ("OPS-1201", "ops-1201 gpu", "ticket:OPS-1201", "link:inc-2026-03-14-k7qmx", "ticket:OPS-12* -optic"):
+        assert _found(index, text) == ["gpu"], text
+    # The incident that is linked is what its id means.
+    assert _found(index, "k7qmx") == []
 
 
 @pytest.mark.parametrize(
