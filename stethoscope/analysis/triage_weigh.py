@@ -140,7 +140,7 @@ def _lower(groups: dict[tuple[str, str], Hypothesis], claims: list[Claim], place
 def merged(hypotheses: list[Hypothesis], cases: list[Case], places: Places) -> list[Hypothesis]:
     """Return the hypotheses, with those of single nodes taken into that of their whole job, where all of its ranks are
     hit alike: whoever asks one node only sees that one."""
-    hypotheses = [*hypotheses, *_of_all_nodes(hypotheses, cases)]
+    hypotheses = [*hypotheses, *_of_all_nodes(hypotheses, cases, places)]
     of_jobs = {
         (one.cause, one.unit): one
         for one in hypotheses
@@ -161,17 +161,23 @@ def merged(hypotheses: list[Hypothesis], cases: list[Case], places: Places) -> l
     return [one for one in kept if one.claims]
 
 
-def _of_all_nodes(hypotheses: list[Hypothesis], cases: list[Case]) -> Iterator[Hypothesis]:
-    """Yield a hypothesis, of no claims yet, of each job whose nodes all have what is a setting of a whole job: another
-    fault of one of them explains nothing of it."""
+def _of_all_nodes(hypotheses: list[Hypothesis], cases: list[Case], places: Places) -> Iterator[Hypothesis]:
+    """Yield a hypothesis, of no claims yet, of each job whose nodes, as far as they answer, all have what is a setting
+    of a whole job: another fault of one of them explains nothing of it."""
     known = {(one.cause, one.unit): one for one in hypotheses}
     for cause, spec in {one.cause: one.spec for one in hypotheses if one.spec is not None}.items():
         if spec.scope != "global" or spec.part not in ("node", "job"):
             continue
         for case in cases:
-            is_whole = len(case.nodes) > 1 and all((cause, node) in known for node in case.nodes)
+            without = [node for node in case.nodes if (cause, node) not in known]
+            is_whole = 2 * len(without) < len(case.nodes) > 1 and not any(_answers(node, places) for node in without)
             if is_whole and (cause, case.place) not in known:
                 yield Hypothesis(cause, case.place, [], spec)
+
+
+def _answers(name: str, places: Places) -> bool:
+    node = places.node(name)
+    return node is None or node.link.state.is_live
 
 
 def _is_of_shared(one: Hypothesis, shared: set[tuple[str, str]], places: Places) -> bool:

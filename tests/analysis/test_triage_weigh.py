@@ -11,7 +11,7 @@ from stethoscope.analysis.triage_case import ENDED, NONE, SLOWER, STOPPED, Case,
 from stethoscope.analysis.triage_claims import Claim, claims_of, gathered, of_culprit
 from stethoscope.analysis.triage_compare import compared
 from stethoscope.analysis.triage_places import Places
-from stethoscope.analysis.triage_weigh import explain, fit, hypotheses_of, outdate
+from stethoscope.analysis.triage_weigh import explain, fit, hypotheses_of, merged, outdate
 from stethoscope.analysis.triage_words import calibrated
 from stethoscope.model.finding import Fact, Finding, Severity
 from stethoscope.model.fleet import FleetSnapshot, Node
@@ -394,3 +394,25 @@ def test_a_job_feels_a_hot_rack_in_which_most_of_it_stands(elsewhere: int, fits:
     hypotheses = hypotheses_of([claim("cooling_fault", "rack/rack-01")], BOOKS, PLACES)
     fit(hypotheses, [case], OfTwoRacks(SCENE))
     assert [one.fit for one in hypotheses] == [fits]
+
+
+class OneSilent(Known):
+    """Nodes of which the third has fallen silent."""
+
+    def node(self, name: str) -> Node | None:
+        """Return a node."""
+        return Node(name, 0, Link(LinkState.CLOSED if name == "gpu-003" else LinkState.LIVE, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "units"),
+    [
+        (("gpu-001", "gpu-002"), ["job/7"]),
+        (("gpu-001", "gpu-003"), ["gpu-001", "gpu-003"]),
+        (("gpu-001",), ["gpu-001"]),
+    ],
+)
+def test_a_setting_of_all_nodes_that_answer_is_the_jobs(nodes: tuple[str, ...], units: list[str]) -> None:
+    hypotheses = hypotheses_of([claim("config_env_error", *nodes, source="measured")], BOOKS, PLACES)
+    case = Case("job/7", JOB, frozenset(JOB.nodes), values={"trouble": SLOWER})
+    assert [one.unit for one in merged(hypotheses, [case], OneSilent(SCENE))] == units
