@@ -103,6 +103,7 @@ class Interview:
         """What was asked about last, and ..."""
         self.asked: Asked | None = None
         """... what was asked."""
+        self._last: Around | None = None
 
     async def run(self) -> bool:
         """Ask until there is a verdict, and return True; False when the person wants to go on another time."""
@@ -112,6 +113,8 @@ class Interview:
             self._show(asked)
             going = await self._answer(asked)
             if going is not None:
+                # The card tells of the nodes as they were then: once they are left, all of them are lost.
+                self._last = self._around()
                 return going
 
     async def _answer(self, asked: Asked) -> bool | None:
@@ -152,9 +155,9 @@ class Interview:
         """Take what is proposed; True when that was the last question."""
         if step_of(asked) is None:
             return True
-        asked = self._answers.accept(asked, self._wall())
+        self.asked = self._answers.accept(asked, self._wall())
         self._changed()
-        return True if step_of(asked) is None else None
+        return True if step_of(self.asked) is None else None
 
     def _changed(self) -> None:
         self._told = ""
@@ -188,11 +191,11 @@ class Interview:
 
     def print_verdict(self) -> None:
         """Print the card on standard output."""
-        asked = self.asked
+        asked, around = self.asked, self._last or self._around()
         if asked is not None:
             if sys.stdout.isatty():
                 say("", err=True)
-            print_rows(lambda glyphs, cells, _: verdict_rows(asked, self._around(), glyphs, min(cells, 120)))
+            print_rows(lambda glyphs, cells, _: verdict_rows(asked, around, glyphs, min(cells, 120)))
 
     async def _line(self, prompt: str) -> str | None:
         sys.stderr.write(prompt)

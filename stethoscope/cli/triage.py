@@ -65,10 +65,15 @@ def command(
 
     focus = f"job/{job}" if job is not None else about or ""
     source = with_keys(source) if source.replay is None else source
-    looking = Looking(source, directories_of(playbooks), focus, at, _seconds(watch), not no_measure)
+
+    def remember(found: Diagnosis, scene: Scene) -> Diagnosis:
+        return found if no_kb else _with_alike(found, scene, incidents)
+
+    looking = Looking(source, directories_of(playbooks), focus, at, _seconds(watch), not no_measure, remember)
     outcome = triage(looking, auto=auto)
     if outcome.found is not None and outcome.prints:
-        _print(outcome.found if no_kb else _with_alike(outcome.found, outcome.scene, incidents), as_json=as_json)
+        found, scene = outcome.found, outcome.scene
+        _print(found if scene is None else remember(found, scene), as_json=as_json)
     if outcome.status is not None:
         return outcome.status
     return EXIT_HEALTHY if outcome.found is None else exit_code(outcome.found)
@@ -83,11 +88,11 @@ def _seconds(watch: str) -> float:
         raise UsageError(f"--watch: {error}") from None
 
 
-def _with_alike(found: Diagnosis, scene: Scene | None, incidents: str | None) -> Diagnosis:
+def _with_alike(found: Diagnosis, scene: Scene, incidents: str | None) -> Diagnosis:
     """Return the diagnosis with what of the past looks like it; nothing does where nothing is wrong."""
     from stethoscope.model.verdict import HEALTHY
 
-    if found.verdict.root_cause == HEALTHY or scene is None:
+    if found.verdict.root_cause == HEALTHY:
         return found
     from dataclasses import replace
 

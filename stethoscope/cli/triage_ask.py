@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -21,11 +22,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from stethoscope.analysis.triage_ask import Asked
-    from stethoscope.model.verdict import Scene
+    from stethoscope.model.verdict import Diagnosis, Scene
     from stethoscope.session.asking import Subject
     from stethoscope.session.session import Session
     from stethoscope.session.triage import Witness
     from stethoscope.specs.playbook import Playbooks
+
+    Remember = Callable[[Diagnosis, Scene], Diagnosis]
+    """Adds what of the past looks like it."""
 
 INTERRUPTED = 130
 
@@ -82,15 +86,22 @@ class Ended(NamedTuple):
     """Exit status of who was interrupted."""
 
 
-def ask_about_recording(scene: Scene, books: Playbooks, name: str) -> Ended:
+def ask_about_recording(scene: Scene, books: Playbooks, name: str, remember: Remember) -> Ended:
     """Ask about one moment of the recording of that name."""
     memory = ViewState(f"recording {name}")
     talk = Talk(RecordedMoment(scene), books, memory, f"{scene.focus} at {iso(scene.now_s)}".strip())
-    return _run(talk, talk.interview.run)
+    return _run(talk, talk.interview.run, remember)
 
 
 def ask_about_fleet(
-    session: Session, witness: Witness, books: Playbooks, focus: str, watch_s: float, *, keeps: bool
+    session: Session,
+    witness: Witness,
+    books: Playbooks,
+    focus: str,
+    watch_s: float,
+    remember: Remember,
+    *,
+    keeps: bool,
 ) -> Ended:
     """Watch a fleet and ask about it. UnreachableError when no node was reached."""
     subject = WatchedFleet(session, witness, focus)
@@ -108,10 +119,10 @@ def ask_about_fleet(
         finally:
             await subject.end()
 
-    return _run(talk, run)
+    return _run(talk, run, remember)
 
 
-def _run(talk: Talk, run: Callable[[], Coroutine[Any, Any, bool]]) -> Ended:
+def _run(talk: Talk, run: Callable[[], Coroutine[Any, Any, bool]], remember: Remember) -> Ended:
     is_over, status, interview = False, None, talk.interview
     try:
         is_over = asyncio.run(run())
@@ -119,6 +130,9 @@ def _run(talk: Talk, run: Callable[[], Coroutine[Any, Any, bool]]) -> Ended:
         say("", err=True)
         status = INTERRUPTED
     if is_over:
+        if interview.asked is not None and interview.scene is not None:
+            found = remember(interview.asked.found, interview.scene)
+            interview.asked = replace(interview.asked, found=found)
         interview.print_verdict()
     else:
         talk.say_how_to_go_on()

@@ -18,7 +18,8 @@ from stethoscope.errors import DataError, UnreachableError, UsageError
 from stethoscope.specs.playbook import load_playbooks
 
 if TYPE_CHECKING:
-    from stethoscope.cli.triage_ask import Ended
+    from stethoscope.analysis.triage_ask import Asked
+    from stethoscope.cli.triage_ask import Ended, Remember
     from stethoscope.model.verdict import Diagnosis, Scene
     from stethoscope.session.session import Session
     from stethoscope.session.triage import Witness
@@ -36,6 +37,8 @@ class Looking:
     at: str | None
     watch_s: float
     measures: bool
+    remember: Remember
+    """Adds what of the past looks like it to what is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,8 @@ def triage(looking: Looking, *, auto: bool) -> Outcome:
     return outcome
 
 
-_Seen = tuple["Scene", "Diagnosis"]
+_Seen = tuple["Scene", "Diagnosis", "Asked | None"]
+"""What was known, what was found, and what a person was asked, None for nobody."""
 
 
 def bundle_path(source: SourceOptions) -> Path | None:
@@ -122,12 +126,12 @@ def _recorded_answer(looking: Looking, scene: Scene, books: Playbooks, *, auto: 
         from stethoscope.analysis.triage import diagnose
 
         found = diagnose(scene, books)
-        return Outcome(found, prints=True, scene=scene), (scene, found)
+        return Outcome(found, prints=True, scene=scene), (scene, found, None)
     from stethoscope.cli.triage_ask import ask_about_recording
 
     source = looking.source
     name = str((source.frozen or Path(str(source.replay))).resolve())
-    return _ended(ask_about_recording(scene, books, name))
+    return _ended(ask_about_recording(scene, books, name, looking.remember))
 
 
 # ---- what is watched
@@ -137,17 +141,19 @@ def _live_answer(looking: Looking, books: Playbooks, place: Path | None, *, auto
     session, witness = _session(looking, place)
     if auto:
         scene, found = _unattended(session, witness, books, looking)
-        return Outcome(found, prints=True, scene=scene), (scene, found)
+        return Outcome(found, prints=True, scene=scene), (scene, found, None)
     from stethoscope.cli.triage_ask import ask_about_fleet
 
-    keeps = not looking.source.demo
-    return _ended(ask_about_fleet(session, witness, books, looking.focus, looking.watch_s, keeps=keeps))
+    keeps, remember = not looking.source.demo, looking.remember
+    return _ended(ask_about_fleet(session, witness, books, looking.focus, looking.watch_s, remember, keeps=keeps))
 
 
 def _ended(ended: Ended) -> tuple[Outcome, _Seen | None]:
-    found = ended.asked.found if ended.asked is not None else None
-    seen = (ended.scene, found) if ended.is_over and ended.scene is not None and found is not None else None
-    return Outcome(found, ended.status), seen
+    asked, scene = ended.asked, ended.scene
+    if asked is None:
+        return Outcome(None, ended.status), None
+    seen = (scene, asked.found, asked) if ended.is_over and scene is not None else None
+    return Outcome(asked.found, ended.status), seen
 
 
 def _session(looking: Looking, place: Path | None) -> tuple[Session, Witness]:
@@ -204,9 +210,10 @@ def _freeze(into: Path, tape: Tape, moment: float, seen: _Seen, books: Playbooks
     from stethoscope.ui.present.triage import around_of
     from stethoscope.ui.present.verdict import verdict_markdown
 
-    scene, found = seen
+    scene, found, asked = seen
     around = around_of(scene.snapshot, scene.now_s, None, 0.0, why_not="a bundle runs nothing")
-    card = verdict_markdown(replace(ask(scene, books, {}), found=found), scene.snapshot.fleet, around, UNICODE)
+    asked = asked or replace(ask(scene, books, {}), found=found)
+    card = verdict_markdown(asked, scene.snapshot.fleet, around, UNICODE)
     try:
         written = freeze(into, tape, moment, scene, found, card)
     except FileExistsError:

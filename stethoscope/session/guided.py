@@ -61,7 +61,8 @@ class Answers:
             return asked
         self._say(asked, step, Answer(step.proposed, ACCEPTED), now)
         steps = (*asked.steps[: asked.at], replace(step, how=ACCEPTED), *asked.steps[asked.at + 1 :])
-        return replace(asked, steps=steps)
+        path = tuple(replace(one, by="you") if one.step == step.id else one for one in asked.found.path)
+        return replace(asked, steps=steps, found=replace(asked.found, path=path))
 
     def choose(self, asked: Asked, answer: str, now: float) -> None:
         """Answer otherwise than was proposed."""

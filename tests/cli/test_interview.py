@@ -96,6 +96,21 @@ def test_nothing_wrong_ends_with_the_card(capfd: pytest.CaptureFixture[str]) -> 
     assert summary_of(talk.asked) == []
 
 
+def test_the_card_tells_of_the_nodes_as_they_were_before_they_were_left(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk, is_verdict, _, _ = interview(scene(sick_link()), *[""] * 8)
+    assert is_verdict
+    left = property(lambda _: pytest.fail("the nodes are left: all of them are lost now"))
+    monkeypatch.setattr(RecordedMoment, "snapshot", left)
+    talk.print_verdict()
+    out = capfd.readouterr().out
+    assert "lost" not in out.partition("not        ")[0].replace("throughput lost", "")
+    assert out.count("(you agreed)") == 2, "the last question too"
+    assert talk.asked is not None
+    assert [step.by for step in talk.asked.found.path] == ["you", "you"]
+
+
 def test_skipping_and_the_verdict_at_once(capfd: pytest.CaptureFixture[str]) -> None:
     talk, is_verdict, answers, _ = interview(scene(sick_link()), "s", "v")
     assert is_verdict
