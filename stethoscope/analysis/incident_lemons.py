@@ -23,6 +23,8 @@ HARDWARE = frozenset((
 REPLACED = "replaced"
 """Tag of an incident after which its places are other hardware: what was up to then counts no more."""
 _DAY_S = 86_400.0
+_TOGETHER_S = 600.0
+"""Incidents of one place and cause that began so near each other are one night."""
 _FEW_NODES = 4
 """What hits more nodes at once comes from none of them."""
 _TIMES = {2: "twice"}
@@ -84,8 +86,16 @@ def _by_place(incidents: Iterable[Incident], now: float) -> dict[str, list[tuple
             if at > max(replaced.get(place, at - 1.0), replaced.get(node_of(place), at - 1.0))
         ]
         for place in dict.fromkeys((*here, *map(node_of, here))):
-            found[place].append((at, one))
+            # Two people who write one night down, each alone, make no GPU come back.
+            if not any(is_one_night(one, at, other, when) for when, other in found[place][-_FEW_NODES:]):
+                found[place].append((at, one))
     return found
+
+
+def is_one_night(one: Incident, at: float, other: Incident, when: float) -> bool:
+    """Tell whether two incidents of one place, which began at these wall seconds, are one, written down twice."""
+    causes = {one.root_cause, other.root_cause}
+    return abs(at - when) < _TOGETHER_S and (len(causes) == 1 or "" in causes)
 
 
 def _part(place: str, those: Sequence[tuple[float, Incident]], now: float, limits: LemonLimits) -> Lemon | None:

@@ -98,6 +98,8 @@ class Stats:
     last: float | None
     references: int
     """Left out."""
+    same: int
+    """Left out: `same_as` another that is counted."""
     by_status: tuple[tuple[str, int], ...]
     by_severity: tuple[tuple[str, int], ...]
     step: str
@@ -120,6 +122,7 @@ class Stats:
             "first": None if self.first is None else iso(self.first),
             "last": None if self.last is None else iso(self.last),
             "references_left_out": self.references,
+            "same_as_left_out": self.same,
             "by_status": dict(self.by_status),
             "by_severity": dict(self.by_severity),
             "step": self.step,
@@ -163,7 +166,8 @@ def _took_json(took: Took | None) -> dict[str, Any] | None:
 def stats(incidents: Iterable[Incident], *, step: str = "") -> Stats:
     """Return what incidents add up to; without a `step` the one that gives at most 18 periods is taken."""
     every = list(incidents)
-    counted = sorted((one for one in every if not one.is_reference), key=lambda one: (one.at or 0.0, one.id))
+    nights = [one for one in every if not one.is_reference]
+    counted = sorted(_once(nights), key=lambda one: (one.at or 0.0, one.id))
     times = [when for one in counted if (when := one.at) is not None]
     first, last = (min(times), max(times)) if times else (None, None)
     step = step or _fitting(first, last)
@@ -173,7 +177,8 @@ def stats(incidents: Iterable[Incident], *, step: str = "") -> Stats:
         n=len(counted),
         first=first,
         last=last,
-        references=len(every) - len(counted),
+        references=len(every) - len(nights),
+        same=len(nights) - len(counted),
         by_status=_sizes(one.status.value for one in counted),
         by_severity=tuple(sorted(Counter(one.severity.value for one in counted).items())),
         step=step,
@@ -187,6 +192,17 @@ def stats(incidents: Iterable[Incident], *, step: str = "") -> Stats:
         repair=_took(one.repair_s for one in spans),
         repeats=repeats(counted),
     )
+
+
+def _once(incidents: Sequence[Incident]) -> list[Incident]:
+    """Return the incidents without those that say that they are the same as another one here."""
+    same = {one.id: {link.to for link in one.links if link.how == "same_as"} for one in incidents}
+    # Of two that name each other the first stays.
+    return [
+        one
+        for one in incidents
+        if not any(to in same and to != one.id and (one.id not in same[to] or to < one.id) for to in same[one.id])
+    ]
 
 
 def repeats(incidents: Sequence[Incident]) -> tuple[Repeat, ...]:

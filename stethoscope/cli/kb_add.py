@@ -133,10 +133,23 @@ def _tell(books: Library, made: Incident, *, as_json: bool) -> None:
         print_json("add", {"incident": incident_json(made), "file": str(path), "similar": similar})
         return
     say(f"{made.id}  {path}")
+    if made.status.value == "resolved" and made.times.resolved is None:
+        say(f"when it was over is not known: `kb close {made.id} --at TIME` says it", err=True)
     tell_redacted(made.redacted)
     for match in matches:
         reasons = "; ".join(match.reasons)
         say(f"looks like {match.incident.id} {match.incident.title}: {reasons}", err=True)
+    twin = next((match.incident for match in matches if _is_twin(made, match.incident)), None)
+    if twin is not None:
+        say(f"the same night? `kb link {made.id} same_as {twin.id}` counts both once", err=True)
+
+
+def _is_twin(made: Incident, other: Incident) -> bool:
+    from stethoscope.analysis.incident_lemons import is_one_night
+
+    if other.is_reference or not set(made.places) & set(other.places) or made.at is None or other.at is None:
+        return False
+    return is_one_night(made, made.at, other, other.at)
 
 
 def tell_redacted(number: int) -> None:

@@ -157,7 +157,7 @@ def close(
 ) -> int:
     """Say that an incident is over, and what fixed it."""
     from stethoscope.cli.kb_editor import is_at_hand
-    from stethoscope.cli.kb_said import root_cause
+    from stethoscope.cli.kb_said import in_order, root_cause
     from stethoscope.clock import SystemClock
     from stethoscope.model.incident import Status
 
@@ -174,7 +174,12 @@ def close(
     stage, status = ("mitigated", Status.MITIGATED) if mitigated else ("resolved", Status.RESOLVED)
     # Closing again to mend a word does not move the time.
     moved = when if when is not None else now if getattr(one.times, stage) is None else getattr(one.times, stage)
-    changes: dict[str, Any] = {"status": status, "times": replace(one.times, **{stage: moved})}
+    times = replace(one.times, **{stage: moved})
+    if mitigated:
+        # What is not whole yet, or no more, is not resolved.
+        times = replace(times, resolved=None)
+    in_order(times, (stage,) if when is not None else ())
+    changes: dict[str, Any] = {"status": status, "times": times}
     if fixed is not None:
         changes["resolution"] = fixed.strip()
     if cause is not None:

@@ -14,9 +14,9 @@ from stethoscope.cli.kb_source import OF_NOW_S
 from stethoscope.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
-    from stethoscope.model.incident import Incident
+    from stethoscope.model.incident import Incident, Times
 
 SEVERITIES = ("P0", "P1", "P2", "info", "none")
 _TIMES = ("began", "detected", "located", "mitigated", "resolved")
@@ -72,13 +72,19 @@ class Said:
             changes["resolution"] = values["fixed"]
             # What is fixed is over, unless somebody says otherwise; when, nobody knows of what was long ago.
             changes["status"] = Status.RESOLVED
-            seen = max((when for name in _TIMES if (when := getattr(changes["times"], name)) is not None), default=now)
-            if changes["times"].resolved is None and now - seen < OF_NOW_S:
+            known = {name: when for name in _TIMES if (when := getattr(changes["times"], name)) is not None}
+            # A log of last night that is read now was located now at the earliest: that says nothing.
+            seen = [known[name] for name in ("began", "detected", "mitigated") if name in known] or [
+                *known.values(),
+                now,
+            ]
+            if changes["times"].resolved is None and now - max(seen) < OF_NOW_S:
                 changes["times"] = replace(changes["times"], resolved=now)
         if "status" in values:
             changes["status"] = Status(values["status"])
             if values["status"] == "open":
                 changes["times"] = replace(changes["times"], resolved=times.get("resolved"))
+        in_order(changes["times"], times)
         if "body" in values:
             changes["body"] = _text_of(values["body"])
         for name, of in (("place", "places"), ("around", "around"), ("symptom", "symptoms"), ("tag", "tags")):
@@ -112,6 +118,19 @@ def said_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return decorated
 
 
+def in_order(times: Times, said: Collection[str]) -> None:
+    """Raise UsageError where a time that the flags say stands before it all began."""
+    from stethoscope.clock import iso
+
+    first = [(name, when) for name in ("began", "detected") if (when := getattr(times, name)) is not None]
+    for name in ("located", "mitigated", "resolved"):
+        when = getattr(times, name)
+        for start, began in first[:1]:
+            if when is not None and when < began and {name, start} & set(said):
+                raise UsageError(f"{name} {iso(when)} is before it {_STARTS[start]}, {iso(began)}")
+
+
+_STARTS = {"began": "began", "detected": "was seen"}
 _WHEN = {
     "began": "began: 02:14, 2026-03-14T02:14:07Z, 2h ago as 2h",
     "detected": "was seen first",

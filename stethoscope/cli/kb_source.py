@@ -118,7 +118,8 @@ def _document(name: str, option: str) -> tuple[Any, str]:
     try:
         return msgspec.json.decode(raw), where
     except (msgspec.DecodeError, RecursionError) as error:
-        raise DataError(f"no JSON: {error}", where=where) from None
+        said = "triage --auto --json" if option == "--triage" else "decode --json"
+        raise DataError(f"not what `{said}` prints: {error}", where=where) from None
 
 
 def _content(path: Path) -> bytes:

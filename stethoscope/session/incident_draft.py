@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MOST_SYMPTOMS, _MOST_PLACES, _MOST_LEAVES = 16, 12, 2
 _BEFORE_S = 3600.0
 """What ended so long before the trouble began has nothing to do with it."""
-_OF_NOW_S = 24 * 3600.0
+_OF_NOW_S = 6 * 3600.0
 _NOT_NODES = frozenset({"job", "leaf", "rack", "pod", "storage", "fabric", "switch"})
 """First parts of places that are on no node."""
 
@@ -156,7 +156,8 @@ def draft_of_log(
         fleet=fleet or (snapshot.fleet if snapshot is not None else ""),
         times=Times(
             began=min(times, default=None),
-            detected=min(times, default=now),
+            # A log does not tell when somebody was called: its first line would make every detection take no time.
+            detected=None if times else now,
             # An old log, or one without times, is read long after somebody found what was broken.
             located=now if named and is_of_now else None,
             recorded=now,

@@ -131,7 +131,7 @@ def verdict_body(found: Diagnosis, say: Callable[[Fact], str] | None = None) -> 
     if verdict.contradicts:
         lines += ["", "Against it:", "", *_facts(verdict.contradicts, say)]
     if verdict.rules_out:
-        lines += ["", "Not:", ""]
+        lines += ["", "Ruled out:", ""]
         lines += [f"- {cause}: {_text(because)}" for cause, because in verdict.rules_out]
     if found.alternatives:
         lines += ["", "Second guesses:", ""]

@@ -43,6 +43,16 @@ def test_what_is_another_gpu_another_xid_too_old_or_to_come_does_not_count() -> 
         assert lemons([other, SECOND], NOW) == []
 
 
+def test_one_night_that_two_people_wrote_down_is_one() -> None:
+    again = night("c", 190.0 + 0.004)
+    assert lemons([again, SECOND], NOW) == []
+    assert lemons([replace(again, root_cause=""), SECOND], NOW) == []
+    assert len(lemons([night("c", 190.0 + 0.01), SECOND], NOW)) == 1
+    assert len(lemons([replace(again, root_cause="gpu_hw_fault"), SECOND], NOW)) == 1
+    (found,) = lemons([FIRST, again, SECOND], NOW)
+    assert found.count == 2
+
+
 def test_references_and_what_is_no_hardware_do_not_count() -> None:
     assert lemons([replace(FIRST, status=Status.REFERENCE), SECOND], NOW) == []
     assert lemons([replace(FIRST, root_cause="cuda_app_bug"), SECOND], NOW) == []

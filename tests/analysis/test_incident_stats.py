@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from stethoscope.analysis.incident_stats import Spans, Took, spans_of, stats
 from stethoscope.clock import from_iso
-from stethoscope.model.incident import Incident, Status, Times
+from stethoscope.model.incident import Incident, Link, Status, Times
 
 
 def at(text: str) -> float:
@@ -27,6 +27,19 @@ def test_spans_count_from_the_first_sign_and_never_backwards() -> None:
     unseen = replace(times, detected=None, resolved=None)
     assert spans_of(Incident("a", "x", times=unseen)) == Spans(None, 360.0, 660.0, None)
     assert spans_of(Incident("a", "x", times=Times(began=100.0, detected=50.0))).detect_s is None
+
+
+def test_what_is_the_same_as_another_is_counted_once() -> None:
+    first, second = one(1, "2026-01-15"), one(2, "2026-01-15")
+    link = (Link("same_as", first.id),)
+    summed = stats([first, replace(second, links=link)])
+    assert (summed.n, summed.same, summed.as_json()["same_as_left_out"]) == (1, 1, 1)
+    back = replace(first, links=(Link("same_as", second.id),))
+    assert stats([back, replace(second, links=link)]).n == 1
+    # One that is not here, itself, or another relation leaves nothing out.
+    assert stats([replace(second, links=link)]).n == 1
+    assert stats([replace(first, links=link)]).n == 1
+    assert stats([first, replace(second, links=(Link("related", first.id),))]).n == 2
 
 
 def test_sums_are_over_time_without_gaps_and_unknown_stands_last() -> None:

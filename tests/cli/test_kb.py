@@ -116,7 +116,7 @@ def test_an_incident_is_made_of_a_triage_and_looks_like_the_last_one(kb: Shell, 
     assert second["similar"][0]["fixed_by"] == "optic swapped"
     assert kb.json("similar", "--triage", str(file))["similar"][0]["reasons"]
     assert kb.json("similar", first["id"])["similar"][0]["id"] == second["incident"]["id"]
-    with pytest.raises(DataError, match="stdin: no JSON"):
+    with pytest.raises(DataError, match="stdin: not what `triage --auto --json` prints"):
         kb("add", "--triage", "-", stdin="{")
     with pytest.raises(DataError, match=r"stethoscope\.decode/1"):
         kb("add", "--decode", str(file))

@@ -102,8 +102,8 @@ def test_a_log_fills_its_events_and_lines() -> None:
     assert one.title == "gpu-014/gpu/3: GPU 3 fell off the bus"
     assert "- 02:11:07 xid.79 gpu-014/gpu/3: meaning of xid.79" in one.body
     assert "```log\nNVRM: Xid 79 ''' GPU has fallen\n```" in one.body, "no line ends the block that it stands in"
-    assert one.times.located == SINCE + 60
-    assert draft_of_log(_log_said(), SINCE + 90_000).times.located is None, "an old log was read long after"
+    assert one.times == Times(began=SINCE, located=SINCE + 60, recorded=SINCE + 60)
+    assert draft_of_log(_log_said(), SINCE + 25_000).times.located is None, "an old log was read long after"
 
 
 def test_by_hand_there_is_a_place_and_a_time() -> None:

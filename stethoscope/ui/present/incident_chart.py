@@ -86,6 +86,7 @@ def stats_rows(
 
 def _head(stats: Stats) -> str:
     left = f", {stats.references} references not counted" if stats.references else ""
+    left += f", {stats.same} told twice" if stats.same else ""
     if not stats.n:
         return f"no incident{left}"
     several = "1 incident" if stats.n == 1 else f"{stats.n:,} incidents"
