@@ -72,14 +72,18 @@ def _file_of(books: Library, identity: str) -> tuple[Path, Version]:
 
 
 def _edited(books: Library, path: Path, version: Version) -> Incident | None:
-    from stethoscope.cli.kb_editor import edit_until, is_at_hand, kept_path
+    from stethoscope.cli.kb_editor import edit_until, is_at_hand, kept_edits, kept_path
 
     if not is_at_hand():
         raise UsageError("no terminal to open an editor on: give the text with --file")
     base = path.read_bytes().decode("utf-8", "replace").replace("\r\n", "\n")
     standing = _Standing(books, path, version, base)
     # An edit that was cut short goes on from the text that it began with, or not at all.
-    return edit_until(kept_path(f"edit-{path.stem}-{version.digest[:12]}"), base, standing.save)
+    kept = kept_path(f"edit-{path.stem}-{version.digest[:12]}")
+    for other in kept_edits(f"{path.stem}-"):
+        if not other.name.startswith(kept.stem):
+            say(f"an edit of what it said before is kept in {other}: take from it what you need", err=True)
+    return edit_until(kept, base, standing.save)
 
 
 class _Standing:

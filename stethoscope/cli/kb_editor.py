@@ -79,6 +79,29 @@ def edit_until(wanted: Path, text: str, check: Callable[[str, Path], T], *, line
             return made
 
 
+def kept_edits(begin: str = "") -> list[Path]:
+    """Return the texts of edits that were cut short, the latest first, of those whose names begin so."""
+    import fcntl
+
+    found: list[tuple[float, Path]] = []
+    for path in (state_dir() / "drafts").glob("*.md"):
+        if not path.name.startswith((f"edit-{begin}", f"add-{begin}")):
+            continue
+        try:
+            with path.with_suffix(".lock").open() as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            pass
+        except OSError:
+            # It goes on in another terminal.
+            continue
+        try:
+            found.append((path.stat().st_mtime, path))
+        except OSError:
+            continue
+    return [path for _, path in sorted(found, reverse=True)]
+
+
 @contextmanager
 def _alone(path: Path) -> Iterator[Path]:
     """Yield `path`, or one beside it where another terminal has an edit of the same going on."""

@@ -133,19 +133,25 @@ def _list_troubles(books: Library, *, as_json: bool, ascii_only: bool) -> int:
 
 
 def _list_drafts(books: Library, *, as_json: bool, ascii_only: bool) -> int:
-    drafts = books.drafts()
+    from stethoscope.cli.kb_editor import kept_edits
+
+    drafts, edits = books.drafts(), kept_edits()
     if as_json:
         from stethoscope.clock import iso
         from stethoscope.ui.present.incident_json import incident_json
 
         listed = [{"key": one.key, "saved": iso(one.saved), "incident": incident_json(one.incident)} for one in drafts]
-        print_json("list", {"incidents": [], "total": 0, "troubles": [], "drafts": listed})
+        kept = [{"file": str(path)} for path in edits]
+        print_json("list", {"incidents": [], "total": 0, "troubles": [], "drafts": listed, "edits": kept})
         return EXIT_HEALTHY
     from stethoscope.ui.present.incident_table import draft_rows
 
     rows = [(one.key, one.saved, one.incident.title) for one in drafts]
     print_rows(lambda glyphs, cells: draft_rows(rows, cells, glyphs), ascii_only=ascii_only)
-    if not drafts:
+    for path in edits:
+        verb = "add" if path.name.startswith("add-") else "edit"
+        say(f"an edit of `kb {verb}` that was cut short: {path}")
+    if not drafts and not edits:
         say("nothing was begun and not recorded", err=True)
     return EXIT_HEALTHY
 

@@ -61,7 +61,7 @@ def found(library: Library, identity: str) -> Incident:
         for trouble in library.troubles:
             name = trouble.path.rsplit("/", 1)[-1].removesuffix(".md")
             if identity and (name.startswith(identity) or name.endswith(identity)):
-                where = f"{library.directory / trouble.path}:{trouble.line}"
+                where = f"{library.directory / trouble.path}{f':{trouble.line}' if trouble.line else ''}"
                 raise DataError(f"{trouble.message}; `stethoscope kb edit {name}` mends it", where=where) from None
         raise UsageError(str(error)) from None
 

@@ -194,6 +194,32 @@ def test_close_says_what_fixed_it_and_when(kb: Shell) -> None:
         kb("close", "REF-xid79-riser", "--fixed", "x")
 
 
+def test_no_time_stands_before_it_began(kb: Shell) -> None:
+    first = recorded(kb)
+    with pytest.raises(UsageError, match="resolved 2026-03-14T01:00:00Z is before it began, 2026-03-14T02:14:07Z"):
+        kb("close", first, "--fixed", "x", "--at", "2026-03-14T01:00:00Z")
+    with pytest.raises(UsageError, match="before it was seen"):
+        kb("add", "--no-edit", "--title", "x", "--detected", "2026-03-14T02:00", "--located", "2026-03-14T01:00")
+    # What was fixed long after it began: nobody knows when.
+    said = kb.json("add", "--no-edit", "--title", "x", "--began", "2026-03-14T02:00", "--fixed", "riser")["incident"]
+    assert (said["status"], said["times"]["resolved"], said["took"]["repair_s"]) == ("resolved", None, None)
+    # What broke again is not resolved any more.
+    kb("close", first, "--fixed", "x", "--at", "2026-03-14T03:00:00Z")
+    again = kb.json("close", first, "--mitigated", "--at", "2026-03-14T02:30:00Z")["incident"]
+    assert (again["status"], again["times"]["resolved"]) == ("mitigated", None)
+
+
+def test_the_same_night_recorded_twice_is_said(kb: Shell) -> None:
+    first = recorded(kb)
+    second = recorded(kb, "Xid 79 once more")
+    assert "same night" not in kb.err, "JSON is for programs"
+    kb("add", "--no-edit", "--title", "x", "--place", "gpu-014/gpu/3", "--symptom", "xid.79", "--cause",
+       "gpu_fallen_off_bus", "--component", "gpu", "--began", "2026-03-14T02:20:00Z")  # fmt: skip
+    assert "the same night? `kb link INC-2026-03-14-" in kb.err
+    kb("link", second, "same_as", first)
+    assert kb.json("stats")["same_as_left_out"] == 1
+
+
 def test_links_are_of_known_kinds_and_to_what_is_there(kb: Shell) -> None:
     first, second = recorded(kb), recorded(kb, "Other")
     assert kb("link", first, "ticket", "OPS-12") == f"{first}: ticket OPS-12\n"
@@ -375,8 +401,13 @@ def test_what_was_typed_is_kept_and_goes_on(kb: Shell, hands: Any, tmp_path: Pat
     (kept,) = (tmp_path / "state" / "stethoscope" / "drafts").glob("edit-*.md")
     assert "title: [" in kept.read_text()
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert kb.json("list", "--drafts")["edits"] == [{"file": str(kept)}]
+    # Meanwhile somebody else changed it: the copy is of what it said before, and is not lost out of sight.
+    older = kept.with_name(kept.name.replace(kept.stem[-12:], "0" * 12))
+    older.write_text("x")
     hands("text = text.replace('title: [', 'title: Gone on ')")
     kb("edit", first, stdin="y\n")
+    assert f"is kept in {older}" in kb.err
     assert kb.json("show", first)["incident"]["title"].startswith("Gone on")
     assert not kept.exists()
 
