@@ -15,6 +15,7 @@ import click
 from stethoscope.cli.say import say
 from stethoscope.cli.source import SourceOptions, open_source
 from stethoscope.errors import DataError, UnreachableError, UsageError
+from stethoscope.session.focus import check_focus
 from stethoscope.specs.playbook import load_playbooks
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def triage(looking: Looking, *, auto: bool) -> Outcome:
     with ExitStack() as stack:
         if source.replay is not None:
             tape, moment, scene = recorded(looking)
+            check_focus(scene, looking.focus)
             outcome, seen = _recorded_answer(looking, scene, books, auto=auto)
         else:
             place = None
@@ -141,6 +143,7 @@ def _live_answer(looking: Looking, books: Playbooks, place: Path | None, *, auto
     session, witness = _session(looking, place)
     if auto:
         scene, found = _unattended(session, witness, books, looking)
+        check_focus(scene, looking.focus)
         return Outcome(found, prints=True, scene=scene), (scene, found, None)
     from stethoscope.cli.triage_ask import ask_about_fleet
 

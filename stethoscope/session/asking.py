@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from stethoscope.analysis.triage_ask import ask
 from stethoscope.errors import UnreachableError
 from stethoscope.session.attending import LOOK_S, MANY_LOOK_S, MANY_NODES
+from stethoscope.session.focus import check_focus
 from stethoscope.session.triage import watch
 
 if TYPE_CHECKING:
@@ -103,12 +104,14 @@ class WatchedFleet:
         return self.session.clock.monotonic()
 
     async def begin(self, watch_s: float, on_progress: Callable[[str], None]) -> None:
-        """Watch for a while, and go on watching behind the questions; UnreachableError when no node has answered."""
+        """Watch for a while, and go on watching behind the questions; UnreachableError when no node has answered,
+        UsageError when what it is about is not there."""
         running = asyncio.create_task(self.session.run())
         self._tasks.append(running)
         await watch(self.session, self._witness, running, watch_s, on_progress)
         if not any(node.frames for node in self.session.snapshot().nodes):
             raise UnreachableError("no node was reached")
+        check_focus(self._witness.scene(self.session, self.focus), self.focus)
         self._tasks.append(asyncio.create_task(self._look_on()))
 
     async def _look_on(self) -> None:
