@@ -59,6 +59,8 @@ class Columns(Arrays):
         """... how many rows they are about."""
         self._marking: dict[int, tuple[int, Reason]] = {}
         """By first row: blocks that get a reason behind what waits, and how many rows they have."""
+        self._lacking: dict[str, list[npt.NDArray[np.intp]]] = {}
+        """By group: rows that a line that waits names no value for."""
         self.defects: list[Exception] = []
         """What kept lines from being folded."""
         carried = self._groups[""].counters.stop
@@ -190,6 +192,11 @@ class Columns(Arrays):
                     alike = [line for line in lines if line.full is full]
                     if alike:
                         self._try(self._groups[group], alike, full=full)
+            lacking, self._lacking = self._lacking, {}
+            for group, blocks_of_rows in lacking.items():
+                rows = np.concatenate(blocks_of_rows)
+                for column in self._groups[group].all_columns:
+                    self.dirty |= self._have_not(column, rows)
         if self._marking:
             marking, self._marking = self._marking, {}
             for reason in {reason for _, reason in marking.values()}:
@@ -250,15 +257,15 @@ class Columns(Arrays):
         return self.reasons.put(column, rows, given) or is_new
 
     def lack(self, rows: npt.NDArray[np.intp], group: str) -> None:
-        """Take that the last line names no value of its group for any of `rows`."""
+        """Take that the last line that was put names no value of its group for any of `rows`, which are of its
+        block."""
         lists = self._groups[group].all_columns
         if not self._marking and all((self.reasons.columns[at][rows] == _UNSUPPORTED).all() for at in lists):
             # As with the line before, which nearly always lacked them, too: lines that wait are not about these rows.
             return
-        self.settle()
+        # Said together with the line: the first ones of all nodes come in one minute.
+        self._lacking.setdefault(group, []).append(rows)
         self.marks += 1
-        for column in self._groups[group].all_columns:
-            self.dirty |= self._have_not(column, rows)
 
     def _have_not(self, column: int, rows: npt.NDArray[np.intp]) -> bool:
         if not rows.size:

@@ -392,6 +392,34 @@ def test_a_group_that_adds_to_the_devices_of_another_one() -> None:
     assert value(three, "n1/disk/nvme0n1", "smart_passed") is LOST
 
 
+def test_what_first_parts_of_many_nodes_lack_is_taken_together_with_them() -> None:
+    names = ("n1", "n2", "n3")
+    fleet = Fleet(*names)
+    for name in names:
+        fleet.seq = 0
+        fleet.start(name)
+    for name in names:
+        found = Devices(("sda", "md0"), {"disk_reads": [5, 6]}, {}, True)
+        fleet.part("disks", name, devices={Scope.DISK: found})
+    disks = fleet.state.tables[Scope.DISK]
+    fleet.look()
+    folds, fold = [], disks._fold
+    disks._fold = lambda of, batch, *, full: (folds.append(of.name), fold(of, batch, full=full))  # type: ignore[method-assign]
+    for name in names:
+        said = Devices(("sda",), {"smart_passed": [1], "nvme_media_errors": [3]}, {}, False)
+        fleet.part("smart", name, devices={Scope.DISK: said})
+    assert folds == []
+    fleet.link(LinkState.UNREACHABLE, "n3")
+    look = fleet.look()
+    assert folds == ["smart"]
+    for name in ("n1", "n2"):
+        assert value(look, f"{name}/disk/sda", "smart_passed") == 1
+        assert value(look, f"{name}/disk/md0", "smart_passed") is UNSUPPORTED
+        assert value(look, f"{name}/disk/md0", "nvme_media_errors") is UNSUPPORTED
+        assert value(look, f"{name}/disk/md0", "disk_reads") is ONE_READING
+    assert value(look, "n3/disk/md0", "smart_passed") is Reason.UNREACHABLE
+
+
 def test_names_are_bounded_and_stand_once() -> None:
     fleet = started()
     names = [f"eth{number}" for number in range(300)]
