@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from stethoscope.model.finding import Severity
@@ -42,6 +44,9 @@ _SEVERITIES = tuple(severity.value.lower() for severity in Severity)
 _MONTH = re.compile(r"(\d{4})(?:-(\d{1,2}))?")
 _QUOTES = {'"': '"', "“": "”", "”": "”", "「": "」"}
 _DAY_S = 86400.0
+_XID = re.compile(r"(s?xid)[-#]?(\d{1,5})", re.IGNORECASE)
+_CJK = re.compile(r"[\u2e80-\u312f\u31f0-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+")
+_LETTER = re.compile(r"[A-Za-zＡ-Ｚａ-ｚ]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,9 @@ class Named:
 
     field: str
     values: tuple[str, ...]
+    start: int = dataclass_field(default=0, compare=False)
+    """Where it stands in `Query.text`, with `end`."""
+    end: int = dataclass_field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,14 +208,50 @@ class _Reader:
             elif not field[2].startswith("//"):
                 self._no_such("field", field[1], (*FIELDS, *_AS_IN_FILES), "looked for as words")
         if what is None:
-            begins = not quoted and len(raw) > 1 and raw.endswith("*")
-            what = Words(raw.rstrip("*") if begins else raw, begins, quoted, start, self.at)
-        term = Term(what, self._no)
+            words = self._words(start, raw, quoted)
+            if len(words) > 1 and not self._no:
+                self._add([Term(words[0])])
+                self.clauses += [_both_ways(one) for one in words[1:]]
+                return
+            # What must not be there is what was typed.
+            what = words[0] if len(words) == 1 else replace(words[0], text=raw.rstrip("*"), end=self.at)
+            terms = _both_ways(what)
+            if self._no and not self._or:
+                self.clauses += [[replace(term, no=True)] for term in terms]
+                self._no = False
+            else:
+                self._add([Term(what, no=True)] if self._no else terms)
+            return
+        self._add([Term(what, self._no)])
+
+    def _add(self, terms: list[Term]) -> None:
         if self._or:
-            self.clauses[-1].append(term)
+            self.clauses[-1] += terms
         else:
-            self.clauses.append([term])
+            self.clauses.append(terms)
         self._or = self._no = False
+
+    def _words(self, start: int, raw: str, quoted: bool) -> list[Words]:
+        """Return what is looked for side by side. Where languages meet in one word (`gpu掉卡`) each is one of its own:
+        hardly a text has them so."""
+        begins = not quoted and len(raw) > 1 and raw.endswith("*")
+        text = raw.rstrip("*") if begins else raw
+        if quoted or not _CJK.search(text) or not _LETTER.search(text):
+            return [Words(text, begins, quoted, start, self.at)]
+        parts: list[list[int]] = []
+        is_alone = True
+        for place, end in _runs_of(text):
+            has_letter = bool(_LETTER.search(text, place, end))
+            # `3号卡` stays whole.
+            if parts and not is_alone and not has_letter:
+                parts[-1][1] = end
+            else:
+                parts.append([place, end])
+            is_alone = has_letter
+        return [
+            Words(text[place:end], begins and end == len(text), False, start + place, start + end)
+            for place, end in parts
+        ]
 
     def _named(self, name: str, said: str) -> Named | Span | None:
         values = tuple(value for value in map(_unquoted, _split(said)) if value)
@@ -221,7 +265,7 @@ class _Reader:
             values = self._known(name, values, _SEVERITIES, {})
         elif name == "node":
             values = tuple(one for value in values for one in self._nodes(value))
-        return Named(name, tuple(dict.fromkeys(value.casefold() for value in values)))
+        return Named(name, tuple(dict.fromkeys(value.casefold() for value in values)), self._start, self.at)
 
     def _known(
         self, name: str, values: tuple[str, ...], known: tuple[str, ...], others: dict[str, str]
@@ -266,6 +310,19 @@ class _Reader:
             self.notes.append(f'{name}: "{clean(value, 40)}" is no time: write 2026-03, 2026-03-14 or 7d')
             return None
         return Span(after=wall) if name == "after" else Span(before=wall)
+
+
+def _runs_of(text: str) -> list[tuple[int, int]]:
+    """Return the parts of a text that are of one kind of letters, from and to."""
+    edges = sorted({0, len(text), *(edge for found in _CJK.finditer(text) for edge in found.span())})
+    return list(pairwise(edges))
+
+
+def _both_ways(words: Words) -> list[Term]:
+    """Return a word, and beside `xid79` what everybody else writes: `Xid 79`."""
+    code = _XID.fullmatch(words.text) if not words.phrase else None
+    others = [replace(words, text=f"{code[1]} {code[2]}", phrase=True)] if code else []
+    return [Term(words), *map(Term, others)]
 
 
 def _wall(value: str, now: float) -> float:

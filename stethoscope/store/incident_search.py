@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -32,6 +33,9 @@ _SCORED = """SELECT row, -rank, began, reference, incident.id FROM words JOIN in
 _WITH_TERM = "SELECT row FROM term WHERE field IN (SELECT value FROM json_each(?))"
 _UNSCORED = "SELECT row, 1.0, began, reference, id FROM incident WHERE"
 _BARE = re.compile(r"[A-Za-z0-9_\x80-\U0010ffff]+")
+_NUMBERED = ("node", "gpu", "port", "place", "leaf", "rack", "pod", "job", "xid", "sxid")
+"""Fields of names that differ in their number: one that is like another is not that one."""
+_COMPARED = 1000
 _RESERVED = {"AND", "OR", "NOT", "NEAR"}
 
 
@@ -42,8 +46,9 @@ def search(index: IncidentIndex, query: Query, limit: int, again: Callable[[str]
     """
     finder = _Finder(index)
     rows = finder.rows(query)
+    changes = list(query.changes) if rows else [*query.changes, *finder.unknown(query)]
     notes = [*query.notes, *finder.notes]
-    suggestion = "" if rows and not query.changes else finder.suggestion(query, len(rows), again)
+    suggestion = "" if rows and not changes else finder.suggestion(query, changes, len(rows), again)
     if index.waiting:
         notes.append(f"{index.waiting:,} files are not read yet")
     return Search(finder.hits(query, rows[:limit]), len(rows), 0.0, suggestion, tuple(dict.fromkeys(notes)))
@@ -90,9 +95,9 @@ def more_like(index: IncidentIndex, tokens: Sequence[str], but: str = "") -> lis
 
 def key_tokens(index: IncidentIndex, about: str) -> list[str]:
     """Return the tokens of an incident, by its id, or of a text, that tell it from others."""
-    words = index.database.words
     row = index.database.connection.execute("SELECT row FROM incident WHERE id = ? AND NOT hidden", (about,)).get
     if row is not None:
+        words = index.database.words
         return [token for _, token in words.key_tokens(row, limit=KEY_WORDS, columns=("title", "fix", "signs", "body"))]
     return [token for token in _tokens(about[:_LONGEST_TEXT]) if not token.isdecimal()]
 
@@ -190,9 +195,60 @@ class _Finder:
         )
         return tuple(Hit(incidents[row], score, around.of(incidents[row])) for row, score in rows if row in incidents)
 
-    def suggestion(self, query: Query, count: int, again: Callable[[str], Query]) -> str:
-        """Return the query with its typing mistakes mended, empty where that finds no more than `count`."""
-        changes = list(query.changes)
+    def unknown(self, query: Query) -> list[tuple[int, int, str]]:
+        """Say which values no incident has, and return what of the query the nearest ones would change."""
+        changes = []
+        for clause in query.clauses:
+            for term in clause:
+                what = term.what
+                if not isinstance(what, Named) or term.no or what.field in ("status", "severity", "id"):
+                    continue
+                where, values = self._named(what)
+                if self._db.execute(f"{_UNSCORED} {where} LIMIT 1", values).get or "*" in what.values:
+                    continue
+                near = self._nearest(what)
+                end = f": did you mean {near}?" if near else ""
+                self.notes.append(f'no incident has {what.field} "{", ".join(what.values)[:40]}"{end}')
+                if near:
+                    said = f'"{near}"' if " " in near else near
+                    changes.append((what.start, what.end, f"{what.field}:{said}"))
+        return changes
+
+    def _nearest(self, what: Named) -> str:
+        if len(what.values) != 1:
+            return ""
+        fields, word = asked(what.field, what.values[0])
+        start = word.removesuffix(what.values[0])
+        known = [
+            value
+            for (value,) in self._db.execute(
+                "SELECT DISTINCT value FROM term WHERE field IN (SELECT value FROM json_each(?)) AND value >= ?",
+                (json.dumps(fields), start),
+            )
+            if value.startswith(start)
+        ]
+        plain = _plain_numbers(word)
+        # gpu-14 is gpu-014; then what begins so, then what has it in it.
+        for fits in (
+            lambda value: _plain_numbers(value) == plain,
+            lambda value: what.field not in _NUMBERED and value.startswith(word),
+            lambda value: what.field not in _NUMBERED and word.removeprefix(start) in value,
+        ):
+            if found := min(
+                (value for value in known if fits(value)), key=lambda value: (len(value), value), default=""
+            ):
+                return str(found.removeprefix(start))
+        if what.field in _NUMBERED or len(known) > _COMPARED:
+            return ""
+        from difflib import get_close_matches
+
+        return "".join(one.removeprefix(start) for one in get_close_matches(word, known, n=1, cutoff=0.75))
+
+    def suggestion(
+        self, query: Query, changes: list[tuple[int, int, str]], count: int, again: Callable[[str], Query]
+    ) -> str:
+        """Return the query with `changes` made and its typing mistakes mended, empty where that finds no more than
+        `count`."""
         for run in _runs(query):
             asks = " ".join(words.text for words in run)
             said = self._index.database.words.query_suggest(asks, 0)
@@ -204,6 +260,10 @@ class _Finder:
         text = with_words(query, changes)
         mended = again(text)
         return text if len(_Finder(self._index).rows(mended)) > count else ""
+
+
+def _plain_numbers(text: str) -> str:
+    return re.sub(r"\d+", lambda found: found[0].lstrip("0"), text)
 
 
 def _runs(query: Query) -> list[list[Words]]:
@@ -231,11 +291,26 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
+def _going_on(query: Query) -> Query | None:
+    """Return the query with a value that goes on, where it ends in one: `node:gpu-0` of who is typing."""
+    what = query.clauses[-1][-1].what if query.clauses else None
+    if not isinstance(what, Named) or what.end < len(query.text) or what.values[-1].endswith("*"):
+        return None
+    longer = replace(what, values=(*what.values[:-1], f"{what.values[-1]}*"))
+    *others, last = query.clauses[-1]
+    clauses = (*query.clauses[:-1], (*others, replace(last, what=longer)))
+    return replace(query, clauses=clauses, notes=(), changes=())
+
+
 def searched(index: IncidentIndex, text: str, now: float, limit: int, *, typing: bool = False) -> Search:
     """Return what fits the text of a query, as `search`; never fails but for a broken index (`BROKEN`)."""
     query = parse_query(text, now, typing=typing)
     try:
-        return search(index, query, limit, lambda mended: parse_query(mended, now, typing=typing))
+        found = search(index, query, limit, lambda mended: parse_query(mended, now, typing=typing))
+        if typing and not found.total and (more := _going_on(query)) is not None:
+            longer = search(index, more, limit, lambda _: more)
+            return found if not longer.total else longer
+        return found
     except BROKEN:
         raise
     except apsw.Error as error:

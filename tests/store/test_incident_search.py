@@ -148,12 +148,41 @@ NAMES = {RISER.id: "riser", CLOCKS.id: "clocks", OPTIC.id: "optic", KIND.id: "ki
         ("xid:79 OR -gpu", "riser kind"),
         ("xid:79 hot", ""),
         ("!!! riser", "riser"),
+        ("gpu掉卡", "riser"),
+        ("掉卡xid79", "riser"),
+        ("ＧＰＵ掉卡", "riser"),
+        ("-gpu掉卡 is:open", "clocks optic"),
+        ("xid79", "riser"),
+        ("-xid79 gpu", "clocks optic"),
     ],
 )
 def test_a_search_finds_what_fits_the_best_first(index: IncidentIndex, text: str, found: str) -> None:
     result = _search(index, text)
     assert [NAMES[hit.incident.id] for hit in result.hits] == found.split()
     assert result.total == len(result.hits)
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "mended"),
+    [
+        ("cause:ib_link", 'cause "ib_link": did you mean ib_link_fault?', "cause:ib_link_fault"),
+        ("optic cause:link_fault", 'cause "link_fault": did you mean ib_link_fault?', "optic cause:ib_link_fault"),
+        ("author:li", 'author "li": did you mean li wei?', 'author:"li wei"'),
+        ("node:gpu-14", 'node "gpu-14": did you mean gpu-014?', "node:gpu-014"),
+        ("leaf:leaf-1", 'leaf "leaf-1": did you mean leaf-01?', "leaf:leaf-01"),
+        ("node:gpu-999", 'node "gpu-999"', ""),
+        ("xid:七九", 'xid "七九"', ""),
+    ],
+)
+def test_a_value_that_no_incident_has_is_said(index: IncidentIndex, text: str, said: str, mended: str) -> None:
+    found = _search(index, text)
+    assert (found.total, found.notes, found.suggestion) == (0, (f"no incident has {said}",), mended)
+
+
+def test_a_value_goes_on_while_one_types(index: IncidentIndex) -> None:
+    assert [NAMES[hit.incident.id] for hit in _search(index, "node:gpu-01", typing=True).hits] == ["riser", "optic"]
+    assert _search(index, "xid:7", typing=True).total == 1
+    assert _search(index, "xid:7 ", typing=True).total == 0
 
 
 def test_the_last_word_may_be_the_beginning_of_one(index: IncidentIndex) -> None:
