@@ -1,4 +1,4 @@
-"""How the console looks and makes itself heard: options that every verb which opens it has."""
+"""How the console looks, makes itself heard, and where its incidents are: options of every verb that opens it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,12 @@ def look_options(function: Callable[..., int]) -> Callable[..., int]:
         bell: bool,
         title: bool,
         mouse: bool,
+        incidents: str | None,
         **kwargs: Any,
     ) -> int:
-        look = Look(ascii_only=ascii_only, theme=theme, metric=metric, bell=bell, title=title, mouse=mouse)
+        look = Look(
+            ascii_only=ascii_only, theme=theme, metric=metric, bell=bell, title=title, mouse=mouse, incidents=incidents
+        )
         return function(*args, look=look, **kwargs)
 
     options = (
@@ -49,6 +52,11 @@ def look_options(function: Callable[..., int]) -> Callable[..., int]:
         ),
         click.option(
             "--mouse/--no-mouse", default=True, show_default=True, help="Take clicks and the wheel; shift marks text."
+        ),
+        click.option(
+            "--incidents",
+            metavar="DIR",
+            help="Where the incidents are. [incidents: of the settings, else the user's data]",
         ),
     )
     for option in reversed(options):

@@ -13,6 +13,7 @@ from stethoscope.model.finding import Severity
 from stethoscope.model.ids import fold, node_of
 from stethoscope.model.incident import Clues, Incident, Times
 from stethoscope.model.verdict import HEALTHY, UNKNOWN, Diagnosis
+from stethoscope.session.incident_signs import entry_signs, log_signs, verdict_signs
 from stethoscope.session.incident_words import component_of, entry_body, log_body, title_of, verdict_body
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from stethoscope.model.night import Entry
     from stethoscope.session.decode import Decoded
 
-_MOST_SYMPTOMS, _MOST_PLACES, _MOST_LEAVES = 16, 12, 2
+_MOST_PLACES, _MOST_LEAVES = 12, 2
 _BEFORE_S = 3600.0
 """What ended so long before the trouble began has nothing to do with it."""
 _OF_NOW_S = 6 * 3600.0
@@ -65,7 +66,6 @@ def draft_of_verdict(
     verdict = found.verdict
     near = _near(entries, verdict.places, verdict.affected, verdict.since)
     first = min((entry.spans[0][0] for entry in near), default=None)
-    began = min((at for at in (verdict.since, first) if at is not None), default=None)
     seen = [at for fact in verdict.supports if fact.at and (at := from_iso(fact.at)) is not None]
     named = verdict.root_cause not in (HEALTHY, UNKNOWN)
     nodes = _nodes((*verdict.places, *verdict.affected))
@@ -77,8 +77,8 @@ def draft_of_verdict(
         component=component_of(verdict.root_cause, verdict.places),
         fleet=snapshot.fleet if snapshot is not None else "",
         times=Times(
-            began=began,
-            detected=first if first is not None else began if began is not None else min(seen, default=now),
+            began=_before(verdict.since, first),
+            detected=first if first is not None else verdict.since or min(seen, default=now),
             located=now if named else None,
             recorded=now,
         ),
@@ -86,7 +86,7 @@ def draft_of_verdict(
         places=verdict.places[:_MOST_PLACES],
         around=around_of(verdict.places, snapshot),
         job=_job(verdict.affected),
-        symptoms=_symptoms(verdict.signature, near),
+        symptoms=verdict_signs(verdict, near, snapshot),
         confidence=round(verdict.confidence, 3) if named else None,
         author=author,
         body=verdict_body(found, say),
@@ -112,9 +112,8 @@ def draft_of_entry(
         root_cause=finding.root_cause or "",
         component=component_of(finding.root_cause or "", finding.where),
         fleet=snapshot.fleet if snapshot is not None else "",
-        # Where a finding names the cause, its place was known when it came.
+        # Nobody knows what was before a finding: that the fault began with it would make every detection take no time.
         times=Times(
-            began=entry.spans[0][0],
             detected=entry.spans[0][0],
             located=now if finding.root_cause else None,
             mitigated=entry.cleared_at,
@@ -124,7 +123,7 @@ def draft_of_entry(
         places=places,
         around=around_of(finding.where, snapshot),
         job=_job((*finding.where, *_cause_place(finding.cause))) or _job_on(nodes, snapshot),
-        symptoms=(finding.rule,) if finding.rule else (),
+        symptoms=entry_signs(entry, snapshot),
         confidence=round(finding.confidence, 3) if finding.root_cause else None,
         author=author,
         body=entry_body(entry, say),
@@ -166,7 +165,7 @@ def draft_of_log(
         places=places,
         around=around_of(places, snapshot),
         job=said.job or _job_on(nodes, snapshot),
-        symptoms=_log_symptoms(said),
+        symptoms=log_signs(verdict.signature, said.events),
         confidence=round(verdict.confidence, 3) if named else None,
         author=author,
         body=log_body(said.verdict, said.events, said.meaning, said.files, say),
@@ -208,7 +207,7 @@ def clues_of(
         causes = [verdict.root_cause, *(one.root_cause for one in thing.alternatives)]
         near = _near(entries, verdict.places, verdict.affected, verdict.since)
         return Clues(
-            symptoms=_symptoms(verdict.signature, near),
+            symptoms=verdict_signs(verdict, near, snapshot),
             root_causes=_named(causes),
             places=verdict.places[:_MOST_PLACES],
             around=around_of(verdict.places, snapshot),
@@ -222,7 +221,7 @@ def clues_of(
         causes = [thing.verdict.root_cause, *(one.root_cause for one in thing.alternatives)]
         texts = [event.text for event in thing.events if event.role in ("cause", "either")][:3]
         return Clues(
-            symptoms=_log_symptoms(thing),
+            symptoms=log_signs(thing.verdict.signature, thing.events),
             root_causes=_named(causes),
             places=places,
             around=around_of(places, snapshot),
@@ -234,7 +233,7 @@ def clues_of(
     finding = thing.finding
     where = tuple(dict.fromkeys((*_cause_place(finding.cause), *finding.where)))[:_MOST_PLACES]
     return Clues(
-        symptoms=(finding.rule,) if finding.rule else (),
+        symptoms=entry_signs(thing, snapshot),
         root_causes=_named([finding.root_cause or ""]),
         places=where,
         around=around_of(where, snapshot),
@@ -329,16 +328,9 @@ def _near(entries: Iterable[Entry], places: Sequence[str], affected: Sequence[st
     return sorted(found, key=lambda one: (one.finding.severity.rank, one.since, one.id))
 
 
-def _symptoms(signature: str | None, near: Iterable[Entry]) -> tuple[str, ...]:
-    rules = (entry.finding.rule for entry in near if entry.finding.rule)
-    return tuple(dict.fromkeys((*((signature,) if signature else ()), *rules)))[:_MOST_SYMPTOMS]
-
-
-def _log_symptoms(said: LogSaid) -> tuple[str, ...]:
-    first = (said.verdict.signature,) if said.verdict.signature else ()
-    order = {"cause": 0, "either": 1, "symptom": 2}
-    seen = sorted((event for event in said.events if event.role in order), key=lambda one: order[one.role])
-    return tuple(dict.fromkeys((*first, *(event.signature for event in seen))))[:_MOST_SYMPTOMS]
+def _before(since: float | None, first: float | None) -> float | None:
+    """Return when the fault began where that was before it was found; None where nothing tells."""
+    return since if since is not None and first is not None and since < first else None
 
 
 def _named(causes: Iterable[str]) -> tuple[str, ...]:

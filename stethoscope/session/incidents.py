@@ -92,6 +92,12 @@ class Library:
                     return changed
                 changed = True
 
+    @property
+    def waiting(self) -> int:
+        """Return how many files were seen and are not read yet; it waits for nothing."""
+        index = self._index
+        return index.waiting if index is not None else 0
+
     def rebuild(self) -> None:
         """Throw the index away and read every file again."""
         with self._lock:
@@ -293,12 +299,13 @@ class Library:
 
         return Drafts(self._draft_directory)
 
-    def save_draft(self, key: str, incident: Incident, expected: Version | None = None) -> None:
-        """Keep what is being written under `key`; DataError when that cannot be."""
+    def save_draft(self, key: str, incident: Incident, expected: Version | None = None, *, writer: str = "") -> None:
+        """Keep what is being written under `key`, by the console `writer` where it is still in its form; DataError when
+        that cannot be."""
         from stethoscope.store.drafts import Draft
 
         digest = expected.digest if expected is not None else ""
-        self._drafts.save(Draft(key=key, saved=self._clock.wall(), expected=digest, incident=incident))
+        self._drafts.save(Draft(key=key, saved=self._clock.wall(), expected=digest, incident=incident, writer=writer))
 
     def drafts(self) -> list[Draft]:
         """Return what was being written and not recorded, the latest first."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import zlib
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from functools import cache
+from pathlib import Path
 
 import msgspec
 
@@ -14,11 +16,10 @@ from stethoscope.model.incident import Incident  # noqa: TC001  msgspec reads it
 from stethoscope.paths import state_dir, write_private
 from stethoscope.text import clean_page
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 SCHEMA = "stethoscope.draft/1"
 LARGEST = 8 * 2**20
+_AWAY_S = 60.0
+"""Of a console on another machine nothing is known: for so long after its last key it is taken to be at it."""
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +33,47 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     expected: str = ""
     """Digest of the file whose editing this is, empty for a new one."""
     incident: Incident
+    writer: str = ""
+    """The console that has it in its form, as `writer` names it; empty once it was left."""
+
+    def is_elsewhere(self, now: float) -> bool:
+        """Tell whether another console that still runs has it in its form, at wall second `now`."""
+        if self.writer in ("", writer()):
+            return False
+        host, _, process = self.writer.rpartition(" ")
+        if host != _host():
+            return 0 <= now - self.saved < _AWAY_S
+        number = process.partition(".")[0]
+        return number.isdecimal() and process == _process(int(number))
+
+
+def writer(process: int | None = None) -> str:
+    """Return the name of a console, by default of this one: no other has it, and none gets it later."""
+    return f"{_host()} {_process(os.getpid() if process is None else process)}"
+
+
+@cache
+def _host() -> str:
+    import socket
+
+    return socket.gethostname()
+
+
+def _process(number: int) -> str:
+    """Return the number of a process with the tick at which it started, which the next one of that number has not;
+    empty where there is none."""
+    try:
+        said = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
+        return f"{number}.{said.rpartition(')')[2].split()[19]}"
+    except (OSError, IndexError):
+        pass
+    try:
+        os.kill(number, 0)
+    except PermissionError:
+        return f"{number}.0"
+    except OSError:
+        return ""
+    return f"{number}.0"
 
 
 class Drafts:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 AGAIN_S = 30.0
 """So long an answer stands: others add to the library while the console runs."""
-_MOST = 200
+_MOST, _SHOWN = 200, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,13 @@ class Alike:
 
     def of(self, clues: Clues) -> Past:
         """Return what is known by now of what looks like `clues`, and ask again when that is old."""
-        library = self._library
+        library, console = self._library, self._owner
 
         def work() -> Past:
             found = library()
-            return Past(tuple(found.similar(clues)), tuple(found.lemons(clues.places) if clues.places else ()))
+            mine = console.mine(found)
+            alike = [one for one in found.similar(clues, _SHOWN + len(mine)) if one.incident.id not in mine]
+            return Past(tuple(alike[:_SHOWN]), tuple(found.lemons(clues.places) if clues.places else ()))
 
         return self._ask(clues, work)
 

@@ -79,6 +79,7 @@ class StethoscopeApp(Recording):
         self.theme_name = look.theme
         self.metric = look.metric
         self._look = look
+        self.incidents = look.incidents
         self.doing = "starting"
         self.clock = clock or SystemClock()
         self.failure: StethoscopeError | None = None

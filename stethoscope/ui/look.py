@@ -1,4 +1,4 @@
-"""How a console looks and makes itself heard."""
+"""How a console looks and makes itself heard, and where its incidents are."""
 
 from __future__ import annotations
 
@@ -20,3 +20,5 @@ class Look:
     """Say in the terminal's title what was found."""
     mouse: bool = True
     """Take clicks and the wheel; the terminal's own marking of text then needs the shift key."""
+    incidents: str | None = None
+    """Directory of the incidents; None for that of the settings, on a simulated fleet one apart."""

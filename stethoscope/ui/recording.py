@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from stethoscope.clock import hms, iso
 from stethoscope.errors import DataError, StethoscopeError
+from stethoscope.model.incident import Status
 from stethoscope.ui.defect import defect
 from stethoscope.ui.triaging import Triaging
 
@@ -26,6 +28,11 @@ OFFER_S = 3.0
 """So long after the start, when the first nodes have been drawn, it is said what was not recorded."""
 RESUMED_S = 24 * 3600.0
 """A draft of the same thing is taken up again within so long."""
+OVER_S = 3600.0
+"""What was resolved so long ago and comes again is another incident."""
+_BESIDE = " +"
+"""Stands between what a draft is about and the console that writes it, where another one writes about it too."""
+_TOLD_BESIDE = "another console is writing about it too"
 DEMO, DEMO_DRAFTS = "demo-incidents", "demo-drafts"
 """Below the state directory: what is recorded of a simulated fleet is no night of a real one."""
 
@@ -34,20 +41,23 @@ class Recording(Triaging):
     """An app that keeps a library of incidents."""
 
     _library: Library | None = None
+    incidents: str | None = None
+    """Directory of the incidents, where a flag says it."""
     _beside: set[asyncio.Task[None]] | None = None
     recorded: dict[str, str]
-    """What was recorded in this console: the id by the key of its draft."""
+    """What was recorded in this console: the id by what its draft was about."""
 
     @property
     def library(self) -> Library:
         """Return the library; DataError where the settings that say its directory are broken."""
         if self._library is None:
             from stethoscope.paths import state_dir
-            from stethoscope.session.incidents import Library
+            from stethoscope.session.incidents import Library, incidents_dir
 
             simulated = self.session is not None and self.session.snapshot().simulated
-            state = state_dir()
-            self._library = Library(state / DEMO, drafts=state / DEMO_DRAFTS) if simulated else Library()
+            state, said = state_dir(), self.incidents
+            chosen = incidents_dir(said) if said is not None else state / DEMO if simulated else None
+            self._library = Library(chosen, drafts=state / DEMO_DRAFTS if simulated else None)
         return self._library
 
     def beside(
@@ -95,25 +105,37 @@ class Recording(Triaging):
     def record(self, draft: Callable[[], Incident], key: str) -> None:
         """Open the form with what `draft` returns; what was being written about the same `key` is taken up again, and
         what was recorded of it is opened instead."""
-        known = self._recorded().get(key)
-        if known is not None:
-            self.edit_incident(known)
-            return
+        known = self._recorded().get(key, "")
         now = self.clock.wall()
 
-        def work() -> tuple[Incident, Draft | None]:
-            kept = [one for one in self.library.drafts() if one.key == key and now - one.saved < RESUMED_S]
-            return (kept[0].incident, kept[0]) if kept else (draft(), None)
+        def work() -> tuple[Incident | None, Draft | None, bool]:
+            if known and not _is_over(self.library, known, now):
+                return None, None, False
+            kept, is_beside = self._draft_about(key, now - RESUMED_S)
+            return (kept.incident, kept, False) if kept is not None else (draft(), None, is_beside)
 
-        def show(found: tuple[Incident, Draft | None]) -> None:
+        def show(found: tuple[Incident | None, Draft | None, bool]) -> None:
             from stethoscope.ui.screens.incident_form import FormScreen
 
-            incident, kept = found
+            incident, kept, is_beside = found
+            if incident is None:
+                self.edit_incident(known)
+                return
             told = f"taken up as it was at {hms(kept.saved)} UTC" if kept is not None else ""
+            told = _TOLD_BESIDE if is_beside else told
+            named = kept.key if kept is not None else _beside(key) if is_beside else key
             console = cast("StethoscopeApp", self)
-            self.push_screen(FormScreen(console, incident, key, told=told, is_kept=kept is not None))
+            self.push_screen(FormScreen(console, incident, named, told=told, is_kept=kept is not None))
 
         self.beside(work, show, failed="nothing can be recorded")
+
+    def _draft_about(self, about: str, since: float = 0.0) -> tuple[Draft | None, bool]:
+        """Return the draft about something that no console has in its form, kept after wall second `since`, and whether
+        another console has one."""
+        now = self.clock.wall()
+        drafts = [one for one in self.library.drafts() if one.key.split(_BESIDE)[0] == about]
+        free = [one for one in drafts if not one.is_elsewhere(now)]
+        return next((one for one in free if one.saved > since), None), len(free) < len(drafts)
 
     def record_by_hand(self, place: str = "") -> None:
         """Open the form with nothing but the time, the fleet, and `place`."""
@@ -127,26 +149,27 @@ class Recording(Triaging):
     def edit_incident(self, identity: str) -> None:
         """Open the form on an incident that is recorded, with what was typed of it before and not saved."""
 
-        def work() -> tuple[Incident, Version | None, Draft | None]:
+        def work() -> tuple[Incident, Version | None, Draft | None, bool]:
             library = self.library
             library.refresh()
-            kept = next((draft for draft in library.drafts() if draft.key == identity), None)
+            kept, is_beside = self._draft_about(identity)
             try:
-                return library.get(identity), library.version(identity), kept
+                return library.get(identity), library.version(identity), kept, is_beside
             except DataError:
                 if kept is None:
                     raise
-                return kept.incident, None, kept
+                return kept.incident, None, kept, is_beside
 
-        def show(found: tuple[Incident, Version | None, Draft | None]) -> None:
+        def show(found: tuple[Incident, Version | None, Draft | None, bool]) -> None:
             from stethoscope.ui.screens.incident_form import FormScreen
 
-            one, version, kept = found
+            one, version, kept, is_beside = found
             if one.is_reference:
                 self.tell("a reference comes with the program; ctrl+n in the list records one of yours")
                 return
             base: Incident | None = one
-            told = ""
+            told = _TOLD_BESIDE if is_beside else ""
+            key = _beside(identity) if is_beside and kept is None else kept.key if kept is not None else identity
             if kept is not None:
                 told = f"taken up as it was at {hms(kept.saved)} UTC"
                 one = kept.incident
@@ -157,20 +180,29 @@ class Recording(Triaging):
                     base, told = None, f"{told}; the file was changed since"
                     version = replace(version, digest=kept.expected)
             console, is_kept = cast("StethoscopeApp", self), kept is not None
-            self.push_screen(FormScreen(console, one, identity, told=told, version=version, base=base, is_kept=is_kept))
+            self.push_screen(FormScreen(console, one, key, told=told, version=version, base=base, is_kept=is_kept))
 
         self.beside(work, show, failed="it cannot be edited")
 
     def take_up(self, draft: Draft) -> None:
-        """Open the form on a draft."""
-        if draft.expected:
-            self.edit_incident(draft.key)
+        """Open the form on a draft that no other console has in its form."""
+        about = draft.key.split(_BESIDE)[0]
+        if draft.is_elsewhere(self.clock.wall()):
+            self.tell("another console is writing it: finish it there", seconds=8)
+        elif draft.expected:
+            self.edit_incident(about)
         else:
-            self.record(lambda: draft.incident, draft.key)
+            self.record(lambda: draft.incident, about)
 
     def note_recorded(self, key: str, identity: str) -> None:
         """Remember that what `key` is about is recorded."""
-        self._recorded()[key] = identity
+        self._recorded()[key.split(_BESIDE)[0]] = identity
+
+    def mine(self, library: Library) -> frozenset[str]:
+        """Return the incidents that were recorded in this console and may be what is on the screen now: nothing is like
+        itself."""
+        now = self.clock.wall()
+        return frozenset(one for one in set(self._recorded().values()) if not _is_over(library, one, now))
 
     def _recorded(self) -> dict[str, str]:
         if "recorded" not in self.__dict__:
@@ -190,7 +222,8 @@ class Recording(Triaging):
                 also = f" and {more} more" if more else ""
                 self.tell(f'not recorded yet: "{title[:60]}"{also}, kept {hms(one.saved)} UTC; I opens it', seconds=12)
 
-        self.beside(lambda: self.library.drafts(), show)
+        now = self.clock.wall()
+        self.beside(lambda: [one for one in self.library.drafts() if not one.is_elsewhere(now)], show)
 
     # ---- what is recorded
 
@@ -209,3 +242,18 @@ class Recording(Triaging):
         from stethoscope.ui.screens.incident import IncidentScreen
 
         self.push_screen(IncidentScreen(cast("StethoscopeApp", self), identity))
+
+
+def _is_over(library: Library, identity: str, now: float) -> bool:
+    """Tell whether an incident was resolved long before wall second `now`, or is gone."""
+    try:
+        one = library.get(identity)
+    except DataError:
+        return True
+    at = one.times.resolved
+    return one.status is Status.RESOLVED and at is not None and now - at > OVER_S
+
+
+def _beside(about: str) -> str:
+    """Return the key of this console's draft about something of which another one keeps a draft."""
+    return f"{about}{_BESIDE}{os.getpid()}"

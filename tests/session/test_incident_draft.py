@@ -10,10 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stethoscope.errors import DataError
+from stethoscope.model.event import LogEvent
 from stethoscope.model.finding import Fact, Severity
 from stethoscope.model.incident import Clues, Incident, Status, Times
 from stethoscope.model.logs import Culprit, Event, LogVerdict, Origin
+from stethoscope.model.night import Entry
 from stethoscope.model.verdict import Diagnosis, PathStep, Verdict
+from stethoscope.parse.pci import slot_of
 from stethoscope.session.incident_draft import (
     LogSaid,
     around_of,
@@ -56,7 +59,9 @@ def test_a_verdict_fills_all_but_what_fixed_it() -> None:
         "ib_link_fault",
         "optic",
     )
-    assert one.times == Times(began=SINCE, detected=SINCE, located=WALL, recorded=WALL)
+    assert one.times == Times(detected=SINCE, located=WALL, recorded=WALL), "nobody knows what was before the finding"
+    before = replace(FOUND, verdict=replace(VERDICT, since=SINCE - 30))
+    assert draft_of_verdict(before, WALL, snapshot=at.snapshot, entries=at.entries).times.began == SINCE - 30
     assert (one.fleet, one.nodes, one.places, one.job) == ("prod-a", "gpu-007", (LINK,), "4242")
     assert one.around == around_of((LINK,), at.snapshot)
     assert any(place.startswith("leaf/") for place in one.around)
@@ -78,7 +83,7 @@ def test_a_finding_fills_what_it_knows() -> None:
     entry = next(entry for entry in at.entries if entry.finding.rule == "ib_symbol_errors")
     one = draft_of_entry(entry, WALL, snapshot=at.snapshot, say=lambda fact: f"said {fact.fact}")
     assert (one.places, one.symptoms, one.root_cause) == ((LINK,), ("ib_symbol_errors",), "ib_link_fault")
-    assert one.times.began == one.times.detected == entry.since
+    assert (one.times.began, one.times.detected) == (None, entry.since)
     assert one.times.mitigated is None
     assert one.job == "4242", "the only job on that node"
     assert "- said ib_symbol_error\n" in one.body
@@ -111,6 +116,30 @@ def test_by_hand_there_is_a_place_and_a_time() -> None:
     assert (one.title, one.nodes, one.places) == ("", "gpu-003", ("gpu-003/gpu/1",))
     assert one.times == Times(detected=WALL, recorded=WALL)
     assert draft_by_hand(WALL, fleet="x").fleet == "x"
+
+
+def test_a_verdict_has_the_signatures_that_a_decoded_log_of_it_has() -> None:
+    slots = [slot_of(gpu.pci) for gpu in fleet(4).node("gpu-002").gpus]
+    line = LogEvent("gpu-002", "kernel", "Xid", SINCE - 20, xid=79, pci=slots[2])
+    other = replace(line, xid=13, pci=slots[3])
+    old, elsewhere = replace(line, xid=48, at=SINCE - 9e3), replace(line, xid=63, node="gpu-001")
+    snapshot = replace(fleet(4), events=(line, other, old, elsewhere))
+    place = "gpu-002/gpu/2"
+    verdict = replace(
+        VERDICT,
+        culprits=(Culprit(host="gpu-002", device="gpu/2", place=place),),
+        supports=(
+            Fact("nccl.timeout", "Watchdog", "", "gpu-002", "", "log"),
+            Fact("Xid 79", "x", "", place, "", "log"),
+        ),
+    )
+    found = replace(FOUND, verdict=verdict)
+    assert draft_of_verdict(found, WALL, snapshot=snapshot).symptoms == ("nccl.timeout", "xid.79")
+    assert clues_of(found, snapshot).symptoms == ("nccl.timeout", "xid.79")
+    lost = replace(scene(sick_link()).entries[0].finding, rule="gpu_lost", where=(place,))
+    entry = Entry(lost, SINCE, ((SINCE, None),))
+    assert draft_of_entry(entry, WALL, snapshot=snapshot).symptoms == ("gpu_lost", "xid.79")
+    assert clues_of(entry, snapshot).symptoms == ("gpu_lost", "xid.79")
 
 
 def test_clues_are_what_can_be_compared() -> None:

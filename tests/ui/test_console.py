@@ -315,7 +315,7 @@ def test_keys_have_one_meaning_on_each_screen() -> None:
     for screen in screens:
         names = [name for key in keys_of(screen) for name in key.keys if key.action]
         assert len(names) == len(set(names))
-        assert len(footer_of(screen)) <= 5
+        assert len(footer_of(screen)) <= 6
         assert not {"ctrl+i", "ctrl+m", "ctrl+h", "ctrl+j", "ctrl+b", "ctrl+a"} & set(names)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import pytest
 from stethoscope.clock import SystemClock
 from stethoscope.model.incident import Incident, Status, Times
 from stethoscope.session.incidents import Library
+from stethoscope.store.drafts import writer
 from stethoscope.ui.editing import _with_fault, editor
 from stethoscope.ui.present.spans import plain
 from stethoscope.ui.screens.incident import IncidentScreen
@@ -103,10 +105,35 @@ async def test_enter_records_what_fixed_it_and_the_next_verdict_says_so() -> Non
         (one,) = app.library.all()
         assert (one.resolution, one.status) == ("换光模块\nok", Status.RESOLVED)
         assert one.times.resolved is not None
+        assert not any(f"looks like {one.id}" in row for row in visible(app)), "nothing is like itself"
+        app.recorded.clear()  # what the next console knows
         await pilot.press("escape", "escape")
         await verdict(pilot)
         await until(pilot, lambda: any(f"looks like {one.id}" in row for row in visible(app)))
         assert any("fixed by: 换光模块 ok" in row for row in visible(app))
+
+
+async def test_what_another_console_types_is_not_offered_and_not_taken_up() -> None:
+    async with app_on(quiet()).run_test(size=(80, 24), notifications=True) as pilot:
+        app = await ready(pilot)
+        one, theirs = Incident("", "slow job", resolution="half"), writer(os.getppid())
+        app.library.save_draft("hand/gpu-001", one, writer=theirs)
+        app.library.save_draft("hand/gpu-002", one, writer=f"{theirs}1")
+        app.library.save_draft("hand/gpu-003", one, writer=writer())
+        elsewhere = {draft.key: draft.is_elsewhere(draft.saved) for draft in app.library.drafts()}
+        assert elsewhere == {"hand/gpu-001": True, "hand/gpu-002": False, "hand/gpu-003": False}
+        await pilot.press("I")
+        await on(pilot, IncidentsScreen)
+        await until(pilot, lambda: any("being typed elsewhere" in row for row in visible(app)))
+        app.record_by_hand("gpu-001")
+        await on(pilot, FormScreen)
+        assert "another console is writing about it too" in line(app, "top")
+        await pilot.press("x")
+        await until(pilot, lambda: len(app.library.drafts()) == 4)
+        kept = {draft.key: draft for draft in app.library.drafts()}
+        assert kept["hand/gpu-001"].incident.resolution == "half", "what the other one types is not written over"
+        await pilot.press("escape")
+        await until(pilot, lambda: not {d.key: d for d in app.library.drafts()}[f"hand/gpu-001 +{os.getpid()}"].writer)
 
 
 async def test_what_is_typed_is_kept_and_offered_again() -> None:
@@ -273,7 +300,7 @@ async def test_without_a_terminal_there_is_no_editor_and_nothing_is_lost() -> No
         app.open_incident(one.id)
         await on(pilot, IncidentScreen)
         await until(pilot, lambda: any("damaged" in row for row in visible(app)))
-        await pilot.press("E")
+        await pilot.press("ctrl+o")
         await until(pilot, lambda: any("no editor" in note.message for note in app._notifications))
         assert app.library.get(one.id).title == OLD.title
 

@@ -50,6 +50,10 @@ class Listed(NamedTuple):
     only: str = ALL
     why: str = ""
     """Why nothing can be said."""
+    elsewhere: frozenset[str] = frozenset()
+    """Keys of the drafts that another console has in its form."""
+    read: tuple[int, int] = (0, 0)
+    """How many files were read, and of how many, while the first list waits for them."""
 
 
 def query_of(text: str, only: str) -> str:
@@ -65,13 +69,14 @@ def list_lines(listed: Listed, glyphs: Glyphs, cells: int) -> list[ListLine]:
         return lines or [_quiet("no file has a fault")]
     if listed.drafts and not listed.query and listed.only in (ALL, "open"):
         lines.append(ListLine((Span(" Not recorded yet  ", Tone.TITLE), Span(f"{len(listed.drafts)}", Tone.QUIET))))
-        lines += [_draft_line(draft, glyphs, cells) for draft in listed.drafts]
+        lines += [_draft_line(draft, glyphs, cells, draft.key in listed.elsewhere) for draft in listed.drafts]
         lines.append(ListLine(()))
     search = listed.search
     if listed.why:
         return [*lines, *(ListLine((Span(f"   {line}", Tone.WARNING),)) for line in wrap(listed.why, cells - 4))]
     if search is None:
-        return [*lines, _quiet("reading the files; the first time that takes a while where there are thousands")]
+        done, total = listed.read
+        return [*lines, _quiet(f"reading {done:,} of {total:,}" if total else "reading the files")]
     for note in search.notes:
         lines.append(ListLine(fit((Span(f"   {note}", Tone.WARNING),), cells, glyphs.ellipsis)))
     if search.suggestion:
@@ -101,12 +106,14 @@ def _quiet(words: str) -> ListLine:
     return ListLine((Span(f"   {words}", Tone.QUIET),))
 
 
-def _draft_line(draft: Draft, glyphs: Glyphs, cells: int) -> ListLine:
+def _draft_line(draft: Draft, glyphs: Glyphs, cells: int, is_elsewhere: bool) -> ListLine:
     one = draft.incident
     what = "edited" if draft.expected else "new"
-    lead = f" {glyphs.differ} {pad(f'kept {hms(draft.saved)} UTC', _ID + 5)}{pad(what, _STATUS)}  "
+    when = "being typed elsewhere" if is_elsewhere else f"kept {hms(draft.saved)} UTC"
+    lead = f" {glyphs.differ} {pad(when, _ID + 5)}{pad(what, _STATUS)}  "
     title = cut(one.title or "without a title", cells - width(lead), glyphs.ellipsis)
-    return ListLine((Span(lead, Tone.WARNING), Span(title, Tone.STRONG)), DRAFT, draft.key)
+    tones = (Tone.QUIET, Tone.QUIET) if is_elsewhere else (Tone.WARNING, Tone.STRONG)
+    return ListLine((Span(lead, tones[0]), Span(title, tones[1])), DRAFT, draft.key)
 
 
 def _trouble_lines(troubles: Sequence[Trouble], glyphs: Glyphs, cells: int) -> list[ListLine]:

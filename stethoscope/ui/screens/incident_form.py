@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,6 +16,7 @@ from textual.widgets import Input, TextArea
 from stethoscope.clock import hms
 from stethoscope.errors import DataError
 from stethoscope.model.incident import COMPONENTS
+from stethoscope.store.drafts import writer
 from stethoscope.ui.bindings import bindings_of
 from stethoscope.ui.keys import footer_of
 from stethoscope.ui.present.frame import footer, rule
@@ -36,6 +38,8 @@ from stethoscope.ui.widgets.page_field import PageField
 from stethoscope.ui.widgets.rows import Lines
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from textual import events
     from textual.app import ComposeResult
     from textual.binding import BindingType
@@ -85,6 +89,8 @@ class FormScreen(Screen[None]):
         self._is_kept = is_kept
         self._kept_at: float | None = None
         self._keeping: Timer | None = None
+        self._order = threading.Lock()
+        self._newest = 0
         self._busy = False
         self._done = False
         self._texts = texts_of(incident)
@@ -183,13 +189,26 @@ class FormScreen(Screen[None]):
 
     # ---- keeping
 
+    def _storing(self, *, is_left: bool = False) -> Callable[[], None]:
+        """Return what keeps the draft as it is now; of several under way the last one stays. One that `is_left` is no
+        longer this console's alone."""
+        self._newest += 1
+        incident, key, version, number = self.says(draft=True).incident, self._key, self._version, self._newest
+        library, by = self._owner.library, "" if is_left else writer()
+
+        def store() -> None:
+            with self._order:
+                if number == self._newest:
+                    library.save_draft(key, incident, version, writer=by)
+
+        return store
+
     def _keep(self) -> None:
         """Keep the draft, in a thread."""
         self._keeping = None
         if self._done:
             return
-        incident, key, version = self.says(draft=True).incident, self._key, self._version
-        library, now = self._owner.library, self._owner.clock.wall()
+        library, key, now = self._owner.library, self._key, self._owner.clock.wall()
 
         def kept(_: None) -> None:
             self._is_kept, self._kept_at = True, now
@@ -198,14 +217,14 @@ class FormScreen(Screen[None]):
             elif self.query("#top"):
                 self._draw()
 
-        self._owner.beside(lambda: library.save_draft(key, incident, version), kept, failed="the draft is not kept")
+        self._owner.beside(self._storing(), kept, failed="the draft is not kept")
 
     def on_unmount(self) -> None:
         """Keep what was typed last: the connection may be lost."""
         if self._keeping is not None and not self._done:
             self._keeping = None
             try:
-                self._owner.library.save_draft(self._key, self.says(draft=True).incident, self._version)
+                self._storing(is_left=True)()
             except DataError as error:
                 self._owner.tell(f"the draft is not kept: {error}", seconds=12)
 
@@ -302,6 +321,10 @@ class FormScreen(Screen[None]):
     def action_leave(self) -> None:
         """Go back; what was typed is kept."""
         if self._keeping is not None or self._is_kept:
+            if self._keeping is not None:
+                self._keeping.stop()
+                self._keeping = None
+            self._owner.beside(self._storing(is_left=True), lambda _: None, failed="the draft is not kept")
             self._owner.tell("kept as a draft: I opens it again", seconds=6)
         self._owner.pop_screen()
         self._owner.call_after_refresh(self._owner.pull)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
 from textual.widgets import Input
 
+from stethoscope.errors import StethoscopeError
 from stethoscope.text import clean
 from stethoscope.ui.bindings import bindings_of
 from stethoscope.ui.keys import footer_of
@@ -45,10 +47,12 @@ FOLLOW_S = 3.0
 """So often it is looked whether files came, changed or went."""
 MOST = 200
 """Incidents that are listed."""
+PROGRESS_S = 0.5
+"""So often it is said how many files were read, until the first list is there."""
 _SHORT, _DETAIL = 30, (3, 5)
 """Below so many lines of the terminal fewer are about the chosen one."""
 
-_Found = tuple["Search", "list[Draft]", "tuple[Trouble, ...]", int, str]
+_Found = tuple["Search", "list[Draft]", "tuple[Trouble, ...]", int, str, "frozenset[str]"]
 
 
 class IncidentsScreen(LinesScreen):
@@ -110,6 +114,20 @@ class IncidentsScreen(LinesScreen):
         self.draw()
         self.look()
         self.set_interval(FOLLOW_S, self._follow)
+        self._reading = self.set_interval(PROGRESS_S, self._progress)
+
+    def _progress(self) -> None:
+        """Say how many files were read, as long as there is no list."""
+        if self._listed.search is not None or self._listed.why:
+            self._reading.stop()
+            return
+        # Settings that are broken are told by the one who asks.
+        waiting = 0
+        with suppress(StethoscopeError):
+            waiting = self._owner.library.waiting
+        total = max(waiting, self._listed.read[1])
+        self._listed = self._listed._replace(read=(total - waiting, total))
+        self.draw()
 
     def on_screen_resume(self) -> None:
         """Look again: something may have been recorded meanwhile."""
@@ -131,7 +149,7 @@ class IncidentsScreen(LinesScreen):
             self._is_due = True
             return
         self._busy, self._is_due = True, False
-        words, only = self._words, self._only
+        words, only, now = self._words, self._only, self._owner.clock.wall()
 
         def work() -> _Found:
             library = self._owner.library
@@ -139,11 +157,13 @@ class IncidentsScreen(LinesScreen):
             found = library.search(query_of(words, only), MOST, typing=True)
             total = library.search("", 1).total
             self._directory = clean(str(library.directory).replace(os.path.expanduser("~"), "~", 1), 80)
-            return found, library.drafts(), library.troubles, total, words
+            drafts = library.drafts()
+            elsewhere = frozenset(draft.key for draft in drafts if draft.is_elsewhere(now))
+            return found, drafts, library.troubles, total, words, elsewhere
 
         def take(found: _Found) -> None:
-            search, drafts, troubles, self._total, query = found
-            show(Listed(search, drafts, troubles, query.strip(), only))
+            search, drafts, troubles, self._total, query, elsewhere = found
+            show(Listed(search, drafts, troubles, query.strip(), only, elsewhere=elsewhere))
 
         def refuse(why: str) -> None:
             # Nothing is found now, and typing asks again; only the clock does not.
@@ -275,6 +295,9 @@ class IncidentsScreen(LinesScreen):
         line = self._line
         if line is None or line.kind != DRAFT:
             self._owner.tell("only a draft is dropped here; files of incidents are yours")
+            return
+        if line.id in self._listed.elsewhere:
+            self._owner.tell("another console is writing it: drop it there")
             return
         key, library = line.id, self._owner.library
 
