@@ -9,6 +9,7 @@ import click
 from stethoscope.cli.kb_shared import (
     EVERY,
     HELP,
+    WHOLE,
     ascii_option,
     found,
     identity_argument,
@@ -18,6 +19,7 @@ from stethoscope.cli.kb_shared import (
     meanings,
     print_json,
     print_rows,
+    tell_none,
     tell_troubles,
 )
 from stethoscope.cli.say import say
@@ -108,9 +110,9 @@ def list_(
         return EXIT_HEALTHY
     from stethoscope.ui.present.incident_table import list_rows
 
-    print_rows(lambda glyphs, cells: list_rows(shown, cells, glyphs), ascii_only=ascii_only)
+    print_rows(lambda glyphs, cells: list_rows(shown, cells, glyphs), ascii_only=ascii_only, piped=WHOLE)
     if not every:
-        say(f"no incident is in {books.directory}" if not words and status is None else "none is so", err=True)
+        tell_none(books) if not words and status is None else say("none is so", err=True)
     elif len(shown) < len(every):
         say(f"{len(shown)} of {len(every):,}, the latest; --limit 0 lists all", err=True)
     tell_troubles(books)
@@ -190,7 +192,7 @@ def search(words: tuple[str, ...], limit: int, as_json: bool, ascii_only: bool, 
         return EXIT_HEALTHY
     from stethoscope.ui.present.incident_table import hit_rows
 
-    print_rows(lambda glyphs, cells: hit_rows(answer.hits, cells, glyphs), ascii_only=ascii_only)
+    print_rows(lambda glyphs, cells: hit_rows(answer.hits, cells, glyphs), ascii_only=ascii_only, piped=WHOLE)
     _tell_query(answer)
     if not answer.total:
         say("nothing is known of this", err=True)

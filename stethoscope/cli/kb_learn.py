@@ -63,6 +63,10 @@ def learn(
         say(f"look at this: {error}", err=True)
     if written:
         say(f"look them over, then: stethoscope lint --playbooks {into}", err=True)
+        if any(draft.kind == "signature" for draft in learned.drafts):
+            # By its symptoms it looks like the next night that has the same line.
+            names = ", ".join(draft.id for draft in learned.drafts if draft.kind == "signature")
+            say(f"and by `kb edit {one.id}` add to its symptoms: {names}", err=True)
     return EXIT_DATA if errors else EXIT_HEALTHY
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from stethoscope.ui.present.spans import Glyphs, Row
 
 HELP = {"help_option_names": ["-h", "--help"]}
+WHOLE = 10**4
+"""Cells of a row that is read by a program: nothing of it is cut."""
 EVERY = 10**9
 """As many as there are."""
 
@@ -107,15 +109,25 @@ def print_json(verb: str, document: dict[str, Any]) -> None:
     click.echo(text.encode("utf-8", "replace"))
 
 
-def print_rows(build: Callable[[Glyphs, int], Iterable[Row]], *, ascii_only: bool = False) -> None:
-    """Print rows as wide as the terminal, 80 cells where there is none."""
+def print_rows(build: Callable[[Glyphs, int], Iterable[Row]], *, ascii_only: bool = False, piped: int = 80) -> None:
+    """Print rows as wide as the terminal, of `piped` cells where there is none."""
     import os
     import sys
 
     from stethoscope.cli.paint import print_rows
 
     narrow = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    print_rows(lambda glyphs, cells, _: build(glyphs, 80 if narrow else cells), ascii_only=ascii_only)
+    print_rows(lambda glyphs, cells, _: build(glyphs, piped if narrow else cells), ascii_only=ascii_only)
+
+
+def tell_none(library: Library) -> None:
+    """Say that there is no incident yet, how there would be one, and where those of the simulated fleet are."""
+    from stethoscope.paths import is_directory, state_dir
+
+    say(f"no incident is in {library.directory}: `i` in the console, or `kb add`, records one", err=True)
+    demo = state_dir() / "demo-incidents"
+    if is_directory(demo) and demo != library.directory:
+        say(f"those of the simulated fleet are in {demo}: --incidents {demo}", err=True)
 
 
 def tell_troubles(library: Library) -> None:

@@ -14,6 +14,7 @@ from stethoscope.cli.kb_shared import (
     moment,
     print_json,
     print_rows,
+    tell_none,
     tell_troubles,
 )
 from stethoscope.cli.say import say
@@ -71,6 +72,8 @@ def stats(
 
     most = 0 if everything else 15
     print_rows(lambda glyphs, cells: stats_rows(summed, cells, glyphs, most, lemons), ascii_only=ascii_only)
+    if not every and not words and first is None:
+        tell_none(books)
     tell_troubles(books)
     return EXIT_HEALTHY
 

@@ -127,7 +127,7 @@ def _draft(
     }
     if named:
         draft["root_cause"] = cause
-    draft |= {"severity": incident.severity.value, "meaning": f"{_what(incident)}."}
+    draft |= {"severity": incident.severity.value, "meaning": f"{what_of(incident)}."}
     draft["next_checks"] = [f"last time it helped: {fixed}"] if fixed else []
     draft["notes"] = f"learned from {incident.id}"
     names = {"pci": "pci", "host": "host"}
@@ -141,10 +141,16 @@ def _draft(
     return draft
 
 
-def _what(incident: Incident) -> str:
-    """Return the title of an incident without the place that stands before it."""
-    place, colon, rest = incident.title.partition(": ")
-    title = rest if colon and place in incident.places else incident.title
+def what_of(incident: Incident) -> str:
+    """Return the title of an incident without the places of its night: the next one is elsewhere."""
+    title = incident.title
+    names = {*incident.places, *map(node_of, incident.places), *incident.nodes.split(",")} - {""}
+    for name in sorted(names, key=len, reverse=True):
+        # `gpu-007: hot`, `hot on gpu-007`, `gpu-007 is hot`: a longer name that begins so is another one.
+        title = re.sub(
+            rf"^{re.escape(name)}:?\s+|\s+(?:(?:of|on|at|in|from)\s+)?{re.escape(name)}(?![\w/.-])", "", title
+        )
+    title = title.strip(" :;,") or incident.title
     return title[:1].upper() + title[1:].rstrip(".")
 
 

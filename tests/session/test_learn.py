@@ -16,7 +16,7 @@ from stethoscope.model.incident import Incident, Times
 from stethoscope.session.learn import Draft, learn, write_drafts
 from stethoscope.session.learn_case import case_draft
 from stethoscope.session.learn_rule import rule_draft
-from stethoscope.session.learn_signature import generalised, lines_of, signature_drafts
+from stethoscope.session.learn_signature import generalised, lines_of, signature_drafts, what_of
 from stethoscope.session.lint import lint
 from stethoscope.specs.metric import load_catalogue
 from stethoscope.specs.playbook import load_playbooks
@@ -163,3 +163,18 @@ def test_a_directory_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError):
         write_drafts([Draft("rule", "x", "rules/x.yaml", "")], tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("title", "said"),
+    [
+        ("gpu-014/gpu/3: DMA engine stalls", "DMA engine stalls"),
+        ("gpu-014: DMA engine stalled on gpu-014/gpu/3", "DMA engine stalled"),
+        ("DMA of gpu-014: engine stalls", "DMA: engine stalls"),
+        ("DMA stalls on gpu-0145", "DMA stalls on gpu-0145"),
+        ("gpu-014", "Gpu-014"),
+    ],
+)
+def test_what_is_learned_names_no_place_of_its_night(title: str, said: str) -> None:
+    one = Incident("INC-2026-03-14-k7qmx", title, places=("gpu-014/gpu/3",), nodes="gpu-014")
+    assert what_of(one) == said

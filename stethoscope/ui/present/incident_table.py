@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from stethoscope.clock import iso
@@ -16,24 +17,32 @@ if TYPE_CHECKING:
     from stethoscope.model.incident import Hit, Incident, Match, Trouble
     from stethoscope.ui.present.spans import Glyphs, Row
 
+_MARKS = re.compile(r"(?:(?<=\s)|(?<=…)|^)(?:#{1,6}(?=\s)|(?:```|~~~)\w*)")
 _ID = 21
 _STATUS = 11
 _CAUSE = 22
 _WHERE = 26
 _WIDE = 100
 _WIDER = 140
+_ROOMY = 400
+"""From so many cells on nothing is cut: no eye reads such a row."""
 _LEAST_TITLE = 24
 
 
 def list_rows(incidents: Iterable[Incident], cells: int, glyphs: Glyphs) -> Iterator[Row]:
     """Yield a row for each incident: id, severity, status, what it was, and as far as there is room where and why."""
     incidents = list(incidents)
-    longest = max((len(one.id) for one in incidents), default=0)
+    wide, title = _widths(incidents)
     for one in incidents:
-        yield _row(one, cells, glyphs, max(_ID, longest))
+        yield _row(one, cells, glyphs, wide, title)
 
 
-def _row(one: Incident, cells: int, glyphs: Glyphs, wide: int) -> Row:
+def _widths(incidents: Sequence[Incident]) -> tuple[int, int]:
+    """Return the cells of the longest id and of the longest title."""
+    return max([_ID, *(len(one.id) for one in incidents)]), max([0, *(width(one.title) for one in incidents)])
+
+
+def _row(one: Incident, cells: int, glyphs: Glyphs, wide: int, longest: int) -> Row:
     spans = [
         Span(f"{pad(one.id, wide, glyphs.ellipsis)}  ", Tone.STRONG),
         Span(f"{one.severity.value:<5}", SEVERITY_TONES[one.severity]),
@@ -43,30 +52,32 @@ def _row(one: Incident, cells: int, glyphs: Glyphs, wide: int) -> Row:
     more: list[Span] = []
     if cells >= _WIDE:
         where = one.places[0] + (f" +{len(one.places) - 1}" if len(one.places) > 1 else "") if one.places else one.nodes
-        more.append(Span(f"  {pad(where, _WHERE, glyphs.ellipsis)}", Tone.QUIET))
+        more.append(
+            Span(f"  {pad(where, max(_WHERE, width(where) if cells >= _ROOMY else 0), glyphs.ellipsis)}", Tone.QUIET)
+        )
         room -= _WHERE + 2
     if cells >= _WIDER:
-        more.append(Span(f"  {cut(one.root_cause, _CAUSE, glyphs.ellipsis)}", Tone.QUIET))
+        more.append(Span(f"  {cut(one.root_cause, cells if cells >= _ROOMY else _CAUSE, glyphs.ellipsis)}", Tone.QUIET))
         room -= _CAUSE + 2
     title = one.title or "(no title)"
-    room = max(room, _LEAST_TITLE)
+    room = max(min(room, longest), _LEAST_TITLE)
     return (*spans, Span(pad(title, room, glyphs.ellipsis) if more else cut(title, room, glyphs.ellipsis)), *more)
 
 
 def hit_rows(hits: Iterable[Hit], cells: int, glyphs: Glyphs) -> Iterator[Row]:
     """Yield the rows of what a search found, best first: the incident, and below it the words that fit, in bold."""
     hits = list(hits)
-    longest = max((len(hit.incident.id) for hit in hits), default=0)
+    wide, title = _widths([hit.incident for hit in hits])
     for hit in hits:
-        yield _row(hit.incident, cells, glyphs, max(_ID, longest))
+        yield _row(hit.incident, cells, glyphs, wide, title)
         # What the title says already needs no second row.
         if hit.snippet.replace(HIT, "").replace(END, "").strip() not in ("", hit.incident.title):
             yield fit((Span("    "), *marked(hit.snippet)), cells, glyphs.ellipsis)
 
 
 def marked(snippet: str) -> Iterator[Span]:
-    """Yield the spans of a snippet: what fits stands out."""
-    for number, part in enumerate(" ".join(snippet.split()).split(HIT)):
+    """Yield the spans of a snippet: what fits stands out, what makes a heading or a block of code is left out."""
+    for number, part in enumerate(" ".join(_MARKS.sub(" ", snippet).split()).split(HIT)):
         fits, end, rest = part.partition(END) if number else ("", "", part)
         if number and not end:
             fits, rest = "", part

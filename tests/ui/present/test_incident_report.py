@@ -175,6 +175,12 @@ def test_lists_are_within_their_cells_and_hits_stand_out() -> None:
         assert max(map(row_width, list_rows([ONE], cells, UNICODE))) <= cells
     rows = list(hit_rows([Hit(ONE, 1.0, f"光模块{HIT}更换{END}后恢复")], 80, UNICODE))
     assert [span.text for span in rows[1] if span.tone is Tone.STRONG] == ["更换"]
+    rows = list(hit_rows([Hit(ONE, 1.0, f"…## Evidence ```log {HIT}xid{END} #79 ## What")], 80, UNICODE))
+    assert plain(rows[1]).strip() == "… Evidence xid #79 What"
+    long = replace(ONE, title="x" * 150, places=("gpu-014/" + "y" * 40,))
+    (row,) = text(list_rows([long], 10_000, UNICODE))
+    assert long.title in row
+    assert long.places[0] in row
     (head, because, *_) = text(match_rows([Match(ONE, 0.83, ("same leaf",))], 80, UNICODE))
     assert head.startswith("0.83  INC-2026-03-14-k7qmx  P1  resolved  Sick optic")
     assert because == "      because same leaf"
