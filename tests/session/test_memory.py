@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 
+import pytest
+
 from stethoscope.session.memory import MemoryTuning
 
 
@@ -25,6 +27,22 @@ async def test_what_a_connect_wave_made_is_frozen_once_it_is_over() -> None:
     finally:
         tuning.stop()
     assert gc.get_freeze_count() == 0
+
+
+@pytest.mark.parametrize(("nodes", "is_calm"), [(1000, False), (2000, True)])
+async def test_garbage_of_a_large_fleet_is_looked_for_less_often_once_it_is_connected(
+    nodes: int, is_calm: bool
+) -> None:
+    tuning, before = MemoryTuning(), gc.get_threshold()
+    tuning.start(asyncio.get_running_loop(), 1)
+    try:
+        tuning.tend(nodes, nodes)
+        connecting = gc.get_threshold()
+        tuning.tend(0, nodes)
+        assert (gc.get_threshold()[0] > connecting[0]) is is_calm
+    finally:
+        tuning.stop()
+    assert gc.get_threshold() == before
 
 
 async def test_threads_for_blocking_calls_are_as_many_as_asked() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from stethoscope.model.facts import Facts, Task
-from stethoscope.parse.groups.values import ERROR, UNSUPPORTED, bounded, cell, whole
+from stethoscope.parse.groups.values import ERROR, UNSUPPORTED, bounded, cell, numbers, whole
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stethoscope.model import wire
     from stethoscope.model.wire import Cell
 
@@ -69,19 +72,25 @@ def _swap(part: wire.Part) -> Cell:
 
 def _edac(part: wire.Part, kind: str) -> Cell:
     """Return the sum over all memory controllers; one that cannot be read makes it unknown."""
-    counts: list[int | None] = []
-    for path, text in part.files.items():
-        match = _COUNTS.fullmatch(path)
-        if match and match[1] == kind:
-            counts.append(whole(text))
-    for path, word in part.failed.items():
-        match = _COUNTS.fullmatch(path)
-        if match and match[1] == kind:
-            return word
-    if not counts:
+    for path in _controllers(tuple(part.failed))[kind]:
+        return part.failed[path]
+    paths = _controllers(tuple(part.files))[kind]
+    if not paths:
         return UNSUPPORTED
-    total = None if None in counts else bounded(sum(count for count in counts if count is not None))
+    counts = numbers([part.files[path].strip() for path in paths])
+    total = None if counts is None else bounded(sum(counts))
     return ERROR if total is None else total
+
+
+@lru_cache(maxsize=256)
+def _controllers(paths: tuple[str, ...]) -> Mapping[str, list[str]]:
+    """Return the paths that are counts of memory controllers, by their kind: nodes of one kind have the same ones."""
+    found: dict[str, list[str]] = {"ce": [], "ue": []}
+    for path in paths:
+        match = _COUNTS.fullmatch(path)
+        if match:
+            found[match[1]].append(path)
+    return found
 
 
 def _task(entry: str) -> Task | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stethoscope.model.facts import Devices, Facts
 from stethoscope.model.metric import Scope
@@ -40,43 +40,71 @@ _FROM_DEV = ("net_rx_bytes", "net_tx_bytes", "net_drops", "net_errors")
 _NOT_COUNTED: list[Cell] = [UNSUPPORTED] * len(_FROM_DEV)
 
 
+class _Places(NamedTuple):
+    """Which of many paths says what of which interface, by the interface's name."""
+
+    devices: Mapping[str, str]
+    adapters: Mapping[str, str]
+    """The adapter's name, and ..."""
+    statistics: Mapping[str, str]
+    """... the path of what it counts."""
+    files: Mapping[str, Mapping[str, str]]
+    """The same for each file of `_FILES`."""
+
+
 def read(part: wire.Part) -> Facts:
     """Return the state and the counters of each interface, and how much TCP sent again."""
-    devices: dict[str, str] = {}
-    adapters: dict[str, str] = {}
-    statistics: dict[str, Mapping[str, Cell]] = {}
-    texts: dict[str, dict[str, str]] = {name: {} for name in _FILES}
-    words: dict[str, dict[str, str]] = {name: {} for name in _FILES}
-    for path, text in part.files.items():
-        above, _, last = path.rpartition("/")
-        if path.startswith(_INTERFACES):
-            if last in texts:
-                texts[last][above.rpartition("/")[2]] = text if len(text) <= _LONGEST else NONSENSE
-            elif last == "device":
-                devices[above.rpartition("/")[2]] = text if len(text) <= _LONGEST else NONSENSE
-        elif path.startswith(_ADAPTERS):
-            adapters[last] = path[len(_ADAPTERS) :].partition("/")[0]
-            statistics[last] = _statistics(text if len(text) <= _LONGEST_STATISTICS else NONSENSE)
-    for path, word in part.failed.items():
-        above, _, last = path.rpartition("/")
-        if path.startswith(_INTERFACES) and last in words:
-            words[last][above.rpartition("/")[2]] = word
-    names = sorted(devices)
+    places, failed = _places(tuple(part.files)), _places(tuple(part.failed)).files
+    names = sorted(places.devices)
     values: dict[str, list[Cell]] = {}
     for file, (metric, reading) in _FILES.items():
-        column = texts[file]
-        values[metric] = [reading(column.get(name), words[file].get(name, UNSUPPORTED)) for name in names]
-    counted = _dev(part.files.get("/proc/net/dev", ""), devices)
+        texts, words = places.files[file], failed[file]
+        values[metric] = [
+            reading(
+                _text(part, texts[name]) if name in texts else None,
+                part.failed[words[name]] if name in words else UNSUPPORTED,
+            )
+            for name in names
+        ]
+    counted = _dev(part.files.get("/proc/net/dev", ""), places.devices)
     rows = [counted.get(name, _NOT_COUNTED) for name in names]
     values.update((metric, [row[place] for row in rows]) for place, metric in enumerate(_FROM_DEV))
-    found = [statistics.get(name, {}) for name in names]
+    found = [
+        _statistics(_text(part, places.statistics[name], _LONGEST_STATISTICS)) if name in places.statistics else {}
+        for name in names
+    ]
     values.update((metric, [row.get(metric, UNSUPPORTED) for row in found]) for metric in _FROM_ADAPTER)
-    about = {name: _about(devices[name], adapters.get(name, "")) for name in names}
+    about = {name: _about(_text(part, places.devices[name]), places.adapters.get(name, "")) for name in names}
     return Facts(
         part.name,
         node={"net_tcp_retrans": _retransmitted(part.files.get("/proc/net/snmp"))},
         devices={Scope.NET: Devices(tuple(names), values, about)},
     )
+
+
+@lru_cache(maxsize=256)
+def _places(paths: tuple[str, ...]) -> _Places:
+    """Return where to look: a node has the same files each time, and nodes of one kind have the same ones."""
+    devices: dict[str, str] = {}
+    adapters: dict[str, str] = {}
+    statistics: dict[str, str] = {}
+    files: dict[str, dict[str, str]] = {name: {} for name in _FILES}
+    for path in paths:
+        above, _, last = path.rpartition("/")
+        if path.startswith(_INTERFACES):
+            if last in files:
+                files[last][above.rpartition("/")[2]] = path
+            elif last == "device":
+                devices[above.rpartition("/")[2]] = path
+        elif path.startswith(_ADAPTERS):
+            adapters[last] = path[len(_ADAPTERS) :].partition("/")[0]
+            statistics[last] = path
+    return _Places(devices, adapters, statistics, files)
+
+
+def _text(part: wire.Part, path: str, longest: int = _LONGEST) -> str:
+    text = part.files[path]
+    return text if len(text) <= longest else NONSENSE
 
 
 @lru_cache(maxsize=16_384)
