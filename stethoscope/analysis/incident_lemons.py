@@ -10,7 +10,7 @@ from stethoscope.model.ids import node_of
 from stethoscope.model.incident import Lemon, LemonLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from stethoscope.model.incident import Incident
 
@@ -25,8 +25,14 @@ REPLACED = "replaced"
 _DAY_S = 86_400.0
 _TOGETHER_S = 600.0
 """Incidents of one place and cause that began so near each other are one night."""
-_FEW_NODES = 4
+_SPELL_S = 2 * 3600.0
+"""What comes again so soon, or before it was over, is the same once more: nobody mended anything in between."""
+PLANNED = frozenset(("planned", "maintenance", "drill", "burn-in"))
+"""Tags of what people did on purpose."""
+_FEW_NODES = 3
 """What hits more nodes at once comes from none of them."""
+_AT_ONCE_S = 3600.0
+"""So near to each other the same cause on many nodes is one event, however many files tell of it."""
 _TIMES = {2: "twice"}
 _SWAPS = {
     "port": "swap the transceiver, then the cable, then the port",
@@ -61,41 +67,78 @@ def lemons(
 def _by_place(incidents: Iterable[Incident], now: float) -> dict[str, list[tuple[float, Incident]]]:
     """Return what counts for each part and each node, the latest first, each night once."""
     known: list[tuple[float, Incident, tuple[str, ...]]] = []
-    replaced: dict[str, float] = {}
+    replaced: dict[tuple[str, str], float] = {}
     for one in incidents:
         at = one.at
         on_nodes = tuple(place for place in one.places if is_on_node(place))
         if one.is_reference or at is None or at > now or len(set(map(node_of, on_nodes))) > _FEW_NODES:
             continue
-        if one.root_cause in HARDWARE or not one.root_cause:
+        if (one.root_cause in HARDWARE or not one.root_cause) and not PLANNED.intersection(one.tags):
             known.append((at, one, on_nodes))
         if REPLACED in one.tags:
             for place in on_nodes:
-                replaced[place] = max(at, replaced.get(place, at))
-    found: dict[str, list[tuple[float, Incident]]] = defaultdict(list)
+                replaced[one.fleet, place] = max(at, replaced.get((one.fleet, place), at))
+    whole = {one.id.rpartition("-")[2]: one.id for _, one, _ in known} | {one.id: one.id for _, one, _ in known}
+    found: dict[tuple[str, str], list[tuple[float, Incident]]] = defaultdict(list)
     told: set[str] = set()
-    for at, one, on_nodes in sorted(known, key=lambda each: (-each[0], each[1].id)):
-        names = {one.id, *(link.to for link in one.links if link.how == "same_as")}
+    for at, one, on_nodes in _without_shared(sorted(known, key=lambda each: (-each[0], each[1].id))):
+        # What came of another one is no failure of its own, and two files may tell of the same night.
+        names = {one.id, *(whole.get(link.to, "") for link in one.links if link.how in ("same_as", "caused_by"))} - {""}
         if told.intersection(names):
-            # Another file tells of the same night.
             continue
         told |= names
         here = [
             place
             for place in on_nodes
-            if at > max(replaced.get(place, at - 1.0), replaced.get(node_of(place), at - 1.0))
+            if at > max(replaced.get((one.fleet, each), at - 1.0) for each in (place, node_of(place)))
         ]
         for place in dict.fromkeys((*here, *map(node_of, here))):
-            # Two people who write one night down, each alone, make no GPU come back.
-            if not any(is_one_night(one, at, other, when) for when, other in found[place][-_FEW_NODES:]):
-                found[place].append((at, one))
-    return found
+            found[one.fleet, place].append((at, one))
+    # The same name in two fleets is two parts.
+    by_place: dict[str, list[tuple[float, Incident]]] = {}
+    for (_, place), those in found.items():
+        by_place[place] = max(by_place.get(place, []), _spells(those), key=len)
+    return by_place
+
+
+def _without_shared(
+    known: list[tuple[float, Incident, tuple[str, ...]]],
+) -> Iterator[tuple[float, Incident, tuple[str, ...]]]:
+    """Leave out what hit many nodes at once in a file for each; `known` has the latest first."""
+    by_cause: dict[tuple[str, str], list[tuple[float, Incident, tuple[str, ...]]]] = defaultdict(list)
+    for each in known:
+        by_cause[each[1].fleet, each[1].root_cause].append(each)
+    shared: set[str] = set()
+    for (_, cause), those in by_cause.items():
+        first = 0
+        for last, each in enumerate(those if cause else ()):
+            while those[first][0] - each[0] > _AT_ONCE_S:
+                first += 1
+            together = those[first : last + 1]
+            if len(together) > _FEW_NODES:
+                nodes = {node_of(place) for one in together for place in one[2]}
+                if len(nodes) > _FEW_NODES:
+                    shared.update(one[1].id for one in together)
+    return (each for each in known if each[1].id not in shared)
 
 
 def is_one_night(one: Incident, at: float, other: Incident, when: float) -> bool:
     """Tell whether two incidents of one place, which began at these wall seconds, are one, written down twice."""
     causes = {one.root_cause, other.root_cause}
     return abs(at - when) < _TOGETHER_S and (len(causes) == 1 or "" in causes)
+
+
+def _spells(those: list[tuple[float, Incident]]) -> list[tuple[float, Incident]]:
+    """Return these without what began while an earlier one of them was not over; the latest stand first."""
+    kept: list[tuple[float, Incident]] = []
+    over = float("-inf")
+    for at, one in reversed(those):
+        if at > over:
+            kept.append((at, one))
+        times = one.times
+        end = next((wall for wall in (times.mitigated, times.resolved) if wall is not None), at)
+        over = max(over, at + _SPELL_S, min(end, at + _DAY_S))
+    return kept[::-1]
 
 
 def _part(place: str, those: Sequence[tuple[float, Incident]], now: float, limits: LemonLimits) -> Lemon | None:
