@@ -93,10 +93,10 @@ class Library:
                 changed = True
 
     @property
-    def waiting(self) -> int:
-        """Return how many files were seen and are not read yet; it waits for nothing."""
+    def progress(self) -> tuple[int, int]:
+        """Return how many files the look that goes on has read, and of how many; it waits for nothing."""
         index = self._index
-        return index.waiting if index is not None else 0
+        return (index.to_read - index.waiting, index.to_read) if index is not None else (0, 0)
 
     def rebuild(self) -> None:
         """Throw the index away and read every file again."""

@@ -51,6 +51,8 @@ class IncidentIndex:
         self._is_followed = False
         self.waiting = 0
         """Files that were seen and are not taken in yet."""
+        self.to_read = 0
+        """Files that the last look had to take in."""
 
     @property
     def database(self) -> Database:
@@ -149,7 +151,7 @@ class IncidentIndex:
             "SELECT root, path, mtime_ns, size, inode FROM file WHERE mtime_ns > read_ns - ? AND read_ns < ?",
             (_RACY_NS, int(self._clock.wall() * 1e9) - _SETTLED_NS),
         )
-        self.waiting = len(changed)
+        self.waiting = self.to_read = len(changed)
         again = [(root, Seen(*one)) for root, *one in racy]
         return changed + [(root, one) for root, one in again if one in seen[root]], gone
 

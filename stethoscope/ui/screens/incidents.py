@@ -122,11 +122,8 @@ class IncidentsScreen(LinesScreen):
             self._reading.stop()
             return
         # Settings that are broken are told by the one who asks.
-        waiting = 0
         with suppress(StethoscopeError):
-            waiting = self._owner.library.waiting
-        total = max(waiting, self._listed.read[1])
-        self._listed = self._listed._replace(read=(total - waiting, total))
+            self._listed = self._listed._replace(read=self._owner.library.progress)
         self.draw()
 
     def on_screen_resume(self) -> None:
