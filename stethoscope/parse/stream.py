@@ -18,7 +18,7 @@ from stethoscope.model import wire
 from stethoscope.model.metric import REASON_WORDS, WIRE_REASONS, Reason
 from stethoscope.parse import shstream
 from stethoscope.parse.pci import normal_pci
-from stethoscope.text import clean
+from stethoscope.text import clean, is_plain, is_plain_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence, Sized
@@ -202,7 +202,7 @@ def _check_names(part: Mapping[str, object], name: str) -> None:
     if len(part) > MAX_METRICS:
         raise ParseError(f"{len(part):,} metrics of {name}")
     names = "".join(part)
-    if not (names.isascii() and names.isprintable() and len(names) <= len(part) * _WORD_LIMIT):
+    if not (is_plain(names) and len(names) <= len(part) * _WORD_LIMIT):
         raise ParseError(f"a metric name of {name} that is none")
 
 
@@ -299,14 +299,13 @@ def _check_part(part: wire.Part) -> None:
     for named, limit, what in limits:
         if len(named) > limit:
             raise ParseError(f"{len(named):,} {what} in one part")
-    size = sum(len(path) + len(text) for path, text in part.files.items())
-    size += sum(len(ran.out) + len(ran.err) for ran in part.ran.values())
+    paths, texts = "".join(part.files), "".join(part.files.values())
+    size = len(paths) + len(texts) + sum(len(ran.out) + len(ran.err) for ran in part.ran.values())
     if size > MAX_TEXT:
         raise ParseError("more text in one part than any node has")
-    if not _is_plain("".join(part.files.values())):
+    if not is_plain_lines(texts):
         part.files = {path: _text(text) for path, text in part.files.items()}
-    paths = "".join(part.files)
-    if not (paths.isascii() and paths.isprintable() and max(map(len, part.files), default=0) <= _PATH_LIMIT):
+    if not (is_plain(paths) and max(map(len, part.files), default=0) <= _PATH_LIMIT):
         part.files = {clean(path, _PATH_LIMIT): text for path, text in part.files.items()}
     part.failed = {clean(path, _PATH_LIMIT): _why(word) for path, word in part.failed.items()}
     part.ran = {clean(name, _PATH_LIMIT): _ran(ran) for name, ran in part.ran.items()}
@@ -316,10 +315,6 @@ def _check_part(part: wire.Part) -> None:
     part.words = {clean(key, _WORD_LIMIT): _words(value) for key, value in part.words.items()}
 
 
-def _is_plain(text: str) -> bool:
-    return text.isascii() and text.replace("\n", "").replace("\t", "").isprintable()
-
-
 def _why(word: str) -> str:
     """Return the reason of a file without text; one that is not there is a value that the node does not have."""
     return _UNSUPPORTED if word == _ABSENT else word if word in WIRE_REASONS else _ERROR
@@ -327,7 +322,7 @@ def _why(word: str) -> str:
 
 def _text(text: str) -> str:
     """Return a text with its lines and columns, each cell cleaned; most texts are clean already."""
-    if _is_plain(text):
+    if is_plain_lines(text):
         return text
     return "\n".join(
         "\t".join(clean(cell, MAX_TEXT) for cell in line.split("\t")) for line in text.replace("\r\n", "\n").split("\n")
@@ -344,7 +339,8 @@ def _check_gpus(part: wire.Part) -> None:
     _check_names(part.gpu, "gpu")
     if any(len(row) > MAX_GPUS for row in part.gpu.values()):
         raise ParseError("values of too many GPUs")
-    if _check_numbers(list(chain.from_iterable(part.gpu.values()))):
+    cells = list(chain.from_iterable(part.gpu.values()))
+    if _check_numbers(cells) and not {cell for cell in cells if cell.__class__ is str} <= _WORDS:
         part.gpu = {metric: [_word(cell) for cell in row] for metric, row in part.gpu.items()}
 
 
