@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from stethoscope.store.drafts import Draft
 
 _TEMPLATE = "## Evidence\n\n\n## What was done\n\n\n## Prevention\n\n"
-_HINT = "# Save and leave: it is recorded. Delete all of this text: nothing is."
+_HINT = (
+    "# Save and leave: it is recorded, with a resolution as resolved.\n# Delete all of this text: nothing is recorded."
+)
 
 
 @click.command(context_settings=HELP)
@@ -90,8 +92,9 @@ def _begun(books: Library, key: str) -> Draft:
 def _edited(
     books: Library, filled: Incident, key: str, now: float, record: Callable[[Incident], Incident]
 ) -> Incident | None:
-    from stethoscope.cli.kb_editor import edit_until, kept_path
+    from stethoscope.cli.kb_editor import edit_until, kept_path, quoted
     from stethoscope.clock import iso
+    from stethoscope.model.incident import Status
     from stethoscope.specs.incident import incident_text, read_incident
 
     if not filled.id:
@@ -111,11 +114,17 @@ def _edited(
         from stethoscope.cli.kb_change import refuse_marks
         from stethoscope.errors import DataError
 
+        said = quoted(said)
         refuse_marks(said, str(path))
         made = read_incident(said, str(path))
         if not made.title:
             number = next((n for n, one in enumerate(said.splitlines(), 1) if one.startswith("title")), 1)
             raise DataError("say what happened, in one line", where=f"{path}:{number}:1")
+        if made.resolution and not filled.resolution and made.status is filled.status is Status.OPEN:
+            made = Said({"fixed": made.resolution}).into(made, now)
+            if made.times.detected is not None and now - made.times.detected < 1:
+                # That it was seen as it was written down is a guess, by which every repair would take no time.
+                made = replace(made, times=replace(made.times, detected=None))
         return record(made)
 
     return edit_until(kept_path(f"add-{key}"), text, check, line=line)

@@ -95,12 +95,14 @@ class _Standing:
     def save(self, said: str, kept: Path) -> Incident | None:
         """Write what the user said; None when it is what the file says. DataError when it cannot be, or when the user
         has to look at what somebody else wrote: then `kept` has both."""
+        from stethoscope.cli.kb_editor import quoted
         from stethoscope.specs.incident import read_incident
         from stethoscope.specs.incident_merge import merged
         from stethoscope.store.incidents import ConflictError
 
         if said == self._base:
             return None
+        said = quoted(said, self._base)
         refuse_marks(said, str(kept))
         read_incident(said, str(kept))
         for _ in range(10):

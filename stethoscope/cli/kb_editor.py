@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -24,6 +25,8 @@ T = TypeVar("T")
 
 _TAKE_A_LINE = frozenset({"vi", "vim", "nvim", "view", "nano", "pico", "emacs", "joe", "micro", "mcedit", "kak"})
 """Editors that begin at a line when told `+12`."""
+_TYPED = re.compile(r"""(title:|resolution:)[ \t]+([^\s"'|>\[{&*!].*(?::(?:\s|$)|\s#).*|[@`%#{\[&*!,-][^"]*)""")
+"""A value that is not quoted and is not what it looks like."""
 _AROUND = 2
 """Lines that are shown above a fault."""
 
@@ -123,6 +126,22 @@ def _alone(path: Path) -> Iterator[Path]:
             os.close(lock)
         return
     raise DataError("too many edits of this go on", where=str(path))
+
+
+def quoted(text: str, base: str = "") -> str:
+    """Return the text of an incident with what was typed behind `title:` and `resolution:` in quotes, where YAML would
+    take it for something else: `swapped: port #3`. Lines of `base` stay as they are."""
+    front, end, body = text.partition("\n---\n")
+    if not end:
+        return text
+    known = set(base.splitlines())
+    lines = front.split("\n")
+    for number, line in enumerate(lines):
+        found = _TYPED.fullmatch(line)
+        goes_on = number + 1 < len(lines) and lines[number + 1].startswith((" ", "\t"))
+        if found is not None and line not in known and not goes_on:
+            lines[number] = f"{found[1]} {json.dumps(found[2].strip(), ensure_ascii=False)}"
+    return "\n".join(lines) + end + body
 
 
 def show_fault(error: DataError, text: str) -> int:

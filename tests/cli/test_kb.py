@@ -16,6 +16,7 @@ from stethoscope.cli.kb import command
 from stethoscope.cli.main import group
 from stethoscope.errors import DataError, StethoscopeError, UsageError
 from stethoscope.session.incidents import Library
+from stethoscope.specs.incident import read_incident
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -377,11 +378,29 @@ def test_an_editor_fills_in_what_only_a_person_knows(kb: Shell, hands: Any, tmp_
     assert kb("add").startswith("INC-")
     one = kb.json("list")["incidents"][0]
     assert (one["title"], one["resolution"]) == ("Sick optic", "换了光模块")
+    # With a resolution it is over, as in the form; how long that took nobody said.
+    assert (one["status"], one["times"]["detected"], one["took"]["repair_s"]) == ("resolved", None, None)
     assert list((tmp_path / "state" / "stethoscope" / "drafts").iterdir()) == []
     hands("text = ''")
     with pytest.raises(click.Abort):
         kb("add")
     assert kb.json("list")["total"] == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("swapped: port #3", "swapped: port #3"),
+        ("optic #3", "optic #3"),
+        ("- both ends", "- both ends"),
+        ("'quoted: already'", "quoted: already"),
+        ("更换：riser", "更换：riser"),
+    ],
+)
+def test_what_is_typed_behind_a_key_is_words_and_no_yaml(typed: str, said: str) -> None:
+    text = f"---\nschema: stethoscope.incident/1\nid: INC-2026-03-14-k7qmx\ntitle: x # old\nresolution: {typed}\n---\n"
+    one = read_incident(kb_editor.quoted(text, "title: x # old"), "x")
+    assert (one.title, one.resolution) == ("x", said)
 
 
 def test_a_fault_is_shown_at_its_line_and_edited_again(kb: Shell, hands: Any) -> None:
@@ -395,17 +414,17 @@ def test_a_fault_is_shown_at_its_line_and_edited_again(kb: Shell, hands: Any) ->
 
 def test_what_was_typed_is_kept_and_goes_on(kb: Shell, hands: Any, tmp_path: Path) -> None:
     first = recorded(kb)
-    hands("text = text.replace('title: ', 'title: [')")
+    hands("text = text.replace('severity: ', 'severity: [')")
     with pytest.raises(click.Abort):
         kb("edit", first, stdin="n\n")
     (kept,) = (tmp_path / "state" / "stethoscope" / "drafts").glob("edit-*.md")
-    assert "title: [" in kept.read_text()
+    assert "severity: [" in kept.read_text()
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert kb.json("list", "--drafts")["edits"] == [{"file": str(kept)}]
     # Meanwhile somebody else changed it: the copy is of what it said before, and is not lost out of sight.
     older = kept.with_name(kept.name.replace(kept.stem[-12:], "0" * 12))
     older.write_text("x")
-    hands("text = text.replace('title: [', 'title: Gone on ')")
+    hands("text = text.replace('severity: [', 'severity: ').replace('title: ', 'title: Gone on ')")
     kb("edit", first, stdin="y\n")
     assert f"is kept in {older}" in kb.err
     assert kb.json("show", first)["incident"]["title"].startswith("Gone on")
