@@ -18,8 +18,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 # Read when the console starts: the pictures are those of a terminal of 256 colours.
 os.environ.update(TERM="xterm-256color", TEXTUAL_ANIMATIONS="none")
-for name in ("NO_COLOR", "COLORTERM"):
+for name in ("NO_COLOR", "COLORTERM", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
     os.environ.pop(name, None)
+# Nothing of who draws is in the pictures: no settings, no views, no incidents of theirs.
+HOME = Path(tempfile.mkdtemp(prefix="stethoscope-pictures-"))
+os.environ["HOME"] = str(HOME)
 
 from stethoscope.model.finding import Severity  # noqa: E402  the environment first
 from stethoscope.session.demo import DemoFleet  # noqa: E402
@@ -33,12 +36,17 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
 HERE = Path(__file__).resolve().parent
-SHOWN = ("fleet", "fleet-80x24", "findings", "node", "drift", "logs", "help", "find")
+SHOWN = (
+    *("fleet", "fleet-80x24", "findings", "node", "drift", "logs", "help", "find"),
+    *("triage", "verdict", "incidents", "incident-form"),
+)
 """Pictures that the documentation shows."""
 START_AT = "7m"
 """Simulated time of the pictures: the optic of the bundled scenario is sick by then, and a GPU is hot."""
 LOGGED_AT = "13m45s"
 """Another GPU fell off the bus, and the job died of it."""
+INCIDENTS = HERE / "incidents"
+"""What the demo's console knows of earlier nights."""
 RECORDED_S = 40
 """So long is the recording of which the replay is pictured."""
 WAIT_S = 240.0
@@ -86,6 +94,11 @@ PICTURES: tuple[Picture, ...] = (
     *(one._replace(settle_s=6.0) for one in _in_three_sizes("result", (*PROBE, "enter"))),
     *_in_three_sizes("help", ("question_mark",)),
     *_in_three_sizes("find", ("ctrl+p", *"gpu-01")),
+    *_in_three_sizes("incidents", ("I",)),
+    *_in_three_sizes("incident", ("I", *"gpu-021", "enter")),
+    *(one._replace(settle_s=3.0) for one in _in_three_sizes("triage", ("t",))),
+    *(one._replace(settle_s=3.0) for one in _in_three_sizes("verdict", ("t", "v"))),
+    *(one._replace(settle_s=2.0) for one in _in_three_sizes("incident-form", ("t", "v", "i"))),
     *(Picture(f"theme-{theme}", USUAL, theme=theme) for theme in ("light", "contrast", "safe", "ascii")),
     *(Picture(f"theme-{theme}-blocks", USUAL, (), (("density", "blocks"),), theme) for theme in ("light", "safe")),
 )
@@ -199,11 +212,13 @@ def write(name: str, svg: str) -> None:
 def main() -> None:
     """Draw all pictures, or those named on the command line."""
     wanted = set(sys.argv[1:])
+    shutil.copytree(INCIDENTS, HOME / ".local" / "state" / "stethoscope" / "demo-incidents")
     with DemoFleet(scenario=None, start_at=START_AT, speed=1) as fleet:
         asyncio.run(draw(fleet, wanted))
     if not wanted or wanted & {picture.name for picture in LOGGED}:
         with DemoFleet(scenario=None, start_at=LOGGED_AT, speed=1) as fleet:
             asyncio.run(draw_logs(fleet, wanted))
+    shutil.rmtree(HOME, ignore_errors=True)
 
 
 if __name__ == "__main__":

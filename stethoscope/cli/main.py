@@ -18,7 +18,7 @@ from stethoscope.cli.settings import apply
 from stethoscope.errors import EXIT_INTERNAL, StethoscopeError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import TextIO
 
     from click.shell_completion import CompletionItem
@@ -43,22 +43,32 @@ VERBS: dict[str, tuple[str, str]] = {
     "xid": ("stethoscope.cli.xid", "Say what an Xid means and what to do now."),
     "sxid": ("stethoscope.cli.sxid", "Say what an SXid of an NVSwitch means and what to do now."),
     "explain": ("stethoscope.cli.explain", "Explain a kind of log line, or list all that are known."),
-    "kb": ("stethoscope.cli.kb", "The incidents of before: record, search, compare, count, export."),
-    "fleet": ("stethoscope.cli.fleet", "Describe the fleet: write a fleet file, show it."),
+    "kb": ("stethoscope.cli.kb", "Incidents: record, search, compare, count, export, learn."),
+    "fleet": ("stethoscope.cli.fleet", "Write a fleet file, show it, test every node."),
     "journal": ("stethoscope.cli.journal", "Show what was run on which node."),
-    "doctor": ("stethoscope.cli.doctor", "Look at this terminal, its keys and paths, and say what is in the way."),
+    "doctor": ("stethoscope.cli.doctor", "Say what is in the way: terminal, keys, paths."),
     "completion": ("stethoscope.cli.completion", "Print what a shell needs to complete verbs and flags."),
     "playbook": ("stethoscope.cli.playbook", "List and draw the triage playbooks, run their cases."),
     "rules": ("stethoscope.cli.rules", "List rules, explain one, run their own tests."),
     "lint": ("stethoscope.cli.lint", "Check the data files: metrics, rules, signatures, codes."),
 }
 """Verb -> (module that holds the command `command`, or MODULE:NAME; one line of help)."""
+SECTIONS = (
+    ("What is wrong now", ("watch", "check", "findings", "triage", "node", "job", "drift", "growth", "probe")),
+    ("What it means", ("decode", "xid", "sxid", "explain")),
+    ("What was", ("kb", "record", "replay", "journal")),
+    ("On a simulated fleet", ("demo", "sim", "drill", "scenario")),
+    ("Set up", ("fleet", "doctor", "completion", "rules", "playbook", "lint")),
+)
+"""How the help lists the verbs."""
 
 
 class LazyGroup(click.Group):
     """A group that knows its verbs by name and imports one only when it is called."""
 
     verbs: Mapping[str, tuple[str, str]] = VERBS
+    sections: Sequence[tuple[str, Sequence[str]]] = ()
+    """Titles and the verbs below them; without any the help has one list of all."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the verbs in their order of use."""
@@ -82,16 +92,25 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of verbs without importing any."""
-        with formatter.section("Verbs"):
-            formatter.write_dl([(name, text) for name, (_, text) in self.verbs.items()])
+        widest = max(map(len, self.verbs))
+        for title, names in self.sections or (("Verbs", tuple(self.verbs)),):
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(widest), self.verbs[name][1]) for name in names])
 
 
-@click.group(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+class _Stethoscope(LazyGroup):
+    sections = SECTIONS
+
+
+@click.group(cls=_Stethoscope, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="stethoscope")
 @click.option("--debug", is_flag=True, envvar="STETHOSCOPE_DEBUG", help="Write a debug log, without secrets.")
 @click.pass_context
 def group(ctx: click.Context, debug: bool) -> None:
-    """The console for the engineer on call for a GPU training cluster. Without a verb it watches this machine."""
+    """The console for the engineer on call for a GPU training cluster.
+
+    Without a verb it watches this machine; `demo` shows a simulated fleet. Every verb has --help.
+    """
     if debug:
         _start_log()
     apply(ctx, VERBS)

@@ -57,3 +57,8 @@ def test_a_stream_that_the_caller_closed_is_no_defect(closed: str, words: str, s
     line = f"exec {sys.executable} -m stethoscope {words} {closed}"
     ran = subprocess.run(["sh", "-c", line], input="", capture_output=True, text=True, check=False)
     assert (ran.returncode, "defect" in ran.stdout + ran.stderr) == (status, False)
+
+
+def test_the_help_lists_every_verb_once() -> None:
+    listed = [name for _, names in module.SECTIONS for name in names]
+    assert sorted(listed) == sorted(module.VERBS)
