@@ -68,7 +68,9 @@ def learn(incident: Incident, kinds: Iterable[str] = (), *directories: Path) -> 
         made, note = signature_drafts(incident, load_signatures(*directories), _causes(incident, directories))
         if made:
             text = head + _yaml({"schema": "stethoscope.signatures/1", "signatures": made})
-            drafts.append(Draft("signature", ", ".join(one["id"] for one in made), f"signatures/{stem}.yaml", text))
+            # What merely stood beside it is no sign of it.
+            ids = ", ".join(one["id"] for one in made if one["role"] != "context")
+            drafts.append(Draft("signature", ids, f"signatures/{stem}.yaml", text))
         notes += note
     if "rule" in wanted:
         catalogue, causes = load_catalogue(*directories), load_root_causes(*directories)

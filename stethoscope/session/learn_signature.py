@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from stethoscope.model.finding import Severity
 from stethoscope.model.ids import node_of
 from stethoscope.model.verdict import HEALTHY, UNKNOWN
 from stethoscope.parse.prefix import PeelState, peel
@@ -33,6 +34,13 @@ _PARTS = (
     ("", r"(?:(?<![\w-])-)?\b\d+(?:\.\d+)?", r"-?\d{1,18}(?:\.\d{1,9})?"),
 )  # fmt: skip
 """Parts of a line that differ from night to night: group, how it is found, and how it is written in a pattern."""
+_TROUBLE = re.compile(
+    r"(?i)\berr|error|fail|(?<!de)fault|time[d-]? ?out|stuck|h[au]ng|lost|reset|abort|assert|panic|fatal|warn|\bbad\b|"
+    r"corrupt|invalid|cannot|can't|unable|denied|refus|unreach|\bdown\b|drop|exceed|degrad|broken|dead|kill|overflow|"
+    r"underrun|uncorrect|retr[yi]|mismatch|missing|not found|exception|traceback|out of memory|\boom\b|throttl|stall|"
+    r"crash|\bxid\b|[错误失败超时异常掉卡死断坏]"
+)
+"""What a line says that tells of trouble; one beside it that says nothing of the kind stood there by chance."""
 _SHORTEST, _LONGEST = 10, 60
 """Characters of an anchor."""
 
@@ -55,6 +63,13 @@ def signature_drafts(incident: Incident, known: Signatures, cause: str) -> tuple
             others = [other for other in lines if re.search(pattern, other, re.ASCII) is None]
             seen[pattern] = _draft(line, pattern, groups, anchor, others, incident, cause, known, drafts)
             drafts.append(seen[pattern])
+    if any(_TROUBLE.search(line) for line in new):
+        for draft in drafts:
+            if not any(map(_TROUBLE.search, draft["samples"]["match"])):
+                # A harmless line that every healthy night has must not make one bad.
+                draft.pop("root_cause", None)
+                draft |= {"role": "context", "severity": Severity.INFO.value, "next_checks": []}
+                draft["meaning"] = f"Said beside it: {what_of(incident)}."
     left = len(new) - sum(len(draft["samples"]["match"]) for draft in drafts)
     notes = [f"{left} more lines are unknown and have nothing to find them by, or are too many"] if left else []
     return drafts, notes

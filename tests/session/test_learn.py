@@ -95,6 +95,15 @@ def test_a_signature_has_an_anchor_groups_and_samples_of_both_sorts() -> None:
     assert second["id"] != first["id"]
 
 
+def test_a_line_that_tells_of_no_trouble_makes_no_night_bad() -> None:
+    drafts, _ = signature_drafts(NIGHT, load_signatures(), "shared_fs_stall")
+    assert [(one["role"], one.get("root_cause"), one["severity"]) for one in drafts] == [
+        ("cause", "shared_fs_stall", "P1"),
+        ("context", None, "info"),
+    ]
+    assert learn(NIGHT).drafts[0].id == drafts[0]["id"]
+
+
 def test_lines_that_are_known_teach_nothing() -> None:
     known = Incident("INC-1", "x", body="```\nNVRM: Xid (PCI:0000:81:00): 79, GPU has fallen off the bus.\n```\n")
     assert signature_drafts(known, load_signatures(), "") == (
