@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stethoscope.analysis.triage_case import ENDED, NONE, SLOWER, STOPPED, cases_of
@@ -36,7 +37,7 @@ _MOST_CULPRITS = 8
 def diagnose(scene: Scene, books: Playbooks) -> Diagnosis:
     """Return what is wrong in a scene, and how that is known."""
     places = Places(scene)
-    cases = _focused(cases_of(scene, places), scene.focus)
+    cases = _focused(cases_of(scene, places), scene.focus, places)
     claims = [*claims_of(scene, books, places, cases), *compared(scene.measured, cases)]
     hypotheses = merged(hypotheses_of(claims, books, places), cases, places)
     if scene.focus:
@@ -86,21 +87,30 @@ def diagnose(scene: Scene, books: Playbooks) -> Diagnosis:
     )
 
 
-def _focused(cases: list[Case], focus: str) -> list[Case]:
+def _focused(cases: list[Case], focus: str, places: Places) -> list[Case]:
     if not focus:
         return cases
     if focus.startswith("job/"):
         return [case for case in cases if case.place == "/".join(focus.split("/")[:2])]
-    return [case for case in cases if node_of(focus) in case.nodes]
+    return [case for case in cases if not case.nodes.isdisjoint(places.members(focus))]
 
 
 def _is_about(one: Hypothesis, focus: str, cases: list[Case], places: Places) -> bool:
     if any(place == focus or place.startswith(f"{focus}/") or focus.startswith(f"{place}/") for place in one.places):
         return True
+    if focus.startswith(("rack/", "pod/", "leaf/")):
+        # About all that belongs to it.
+        members = set(places.members(focus))
+        return any(node_of(place) in members and _hangs_on(place, focus, places) for place in one.places)
     if not focus.startswith("job/"):
         return False
     own = {case.place for case in cases}
     return any(f"job/{job.id}" in own for place in one.places for job in places.jobs_on(place))
+
+
+def _hangs_on(place: str, focus: str, places: Places) -> bool:
+    """Tell whether a part is one of a rack or a pod, or of a leaf a port."""
+    return not focus.startswith("leaf/") or places.leaf(place) == focus
 
 
 def _rank(one: Hypothesis, books: Playbooks, *, is_troubled: bool) -> tuple[float, float, float, str, str]:
@@ -188,14 +198,16 @@ def _nothing(
     scene: Scene, books: Playbooks, cases: list[Case], troubled: list[Case], order: list[Hypothesis], places: Places
 ) -> Diagnosis:
     """Return healthy where no job is in trouble, else unknown, with what would settle it."""
+    elsewhere = _elsewhere(scene, books)
     hurt = [case for case in troubled if case.trouble != SLOWER or case.lost >= _LEAST_LOSS]
     hurt += [case for case in cases if case not in hurt and case.is_odd]
     faint = [one for one in order if one.score >= 0.12][:2]
     if not hurt:
-        verdict = healthy(scene, cases)
+        verdict = healthy(scene, cases, places)
         path = walked(cases[0] if cases else None, verdict, "none", "none", books)
-        return Diagnosis("none", "none", verdict, path=path, wanted=wanted_of(faint, books, places, scene, 0.0))
-    verdict = unknown(hurt[0], books)
+        wanted = wanted_of(faint, books, places, scene, 0.0)
+        return Diagnosis("none", "none", verdict, path=path, wanted=wanted, also=elsewhere)
+    verdict = unknown(hurt[0], books, scene.focus, elsewhere)
     alternatives: tuple[Verdict, ...] = tuple(
         verdict_of([one], severity_of(one, books), books, places, [], ceiling=0.35) for one in faint
     )
@@ -205,7 +217,16 @@ def _nothing(
     return Diagnosis(
         scope, "none", verdict, alternatives, walked(hurt[0], verdict, "none", scope, books),
         wanted_of(faint, books, places, scene, 0.0, hurt[0]), ("Keep what there is before anybody restarts the job",),
+        elsewhere,
     )  # fmt: skip
+
+
+def _elsewhere(scene: Scene, books: Playbooks) -> tuple[Verdict, ...]:
+    """Return what is wrong beside what is asked about: it may be the reason for what is felt here."""
+    if not scene.focus:
+        return ()
+    wider = diagnose(replace(scene, focus=""), books)
+    return (wider.verdict,) if wider.verdict.root_cause not in (HEALTHY, UNKNOWN) else ()
 
 
 __all__ = ["HEALTHY", "UNKNOWN", "diagnose", "scope_of", "severity_of"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stethoscope.analysis.triage import diagnose
 from stethoscope.analysis.triage_case import NONE, Case, cases_of, holds
-from stethoscope.analysis.triage_flow import NOT_KNOWN, answer_of, flow_for, walked
+from stethoscope.analysis.triage_flow import NOT_KNOWN, OF_FINDING, answer_of, flow_for, walked
 from stethoscope.analysis.triage_places import Places
 from stethoscope.analysis.triage_shown import shown
 from stethoscope.model.finding import Fact
@@ -97,7 +97,7 @@ def ask(scene: Scene, books: Playbooks, answers: Mapping[tuple[str, str], Answer
         return Asked(found, place=case.place, trouble=case.trouble)
     own = {step: said for (id_, step), said in answers.items() if id_ == flow.id}
     found = _overridden(found, flow, case, books, own)
-    case.values.update(cause=found.verdict.root_cause, layer=found.layer)
+    case.values.update(cause=found.verdict.root_cause, layer=found.layer, scope=found.scope)
     steps = tuple(_walk(found, flow, case, own, scene))
     path = tuple(
         PathStep(
@@ -123,13 +123,15 @@ def _case_of(scene: Scene, found: Diagnosis, books: Playbooks) -> Case:
     else:
         case = Case("")
     case.values.setdefault("trouble", NONE)
-    case.values.update(cause=found.verdict.root_cause, layer=found.layer)
+    case.values.update(cause=found.verdict.root_cause, layer=found.layer, scope=found.scope)
     return case
 
 
 def _with(case: Case, verdict: Verdict, books: Playbooks) -> Case:
     layer = books.classes[verdict.root_cause].layer if verdict.root_cause in books.classes else "none"
-    return replace(case, values={**case.values, "cause": verdict.root_cause, "layer": layer})
+    spec = books.causes.get(verdict.root_cause)
+    scope = spec.scope if spec is not None and spec.scope != "felt" else "unknown"
+    return replace(case, values={**case.values, "cause": verdict.root_cause, "layer": layer, "scope": scope})
 
 
 def _overridden(found: Diagnosis, flow: FlowSpec, case: Case, books: Playbooks, own: Mapping[str, Answer]) -> Diagnosis:
@@ -197,7 +199,7 @@ def _asks_what_is_found(step: StepSpec) -> bool:
 
 def _is_found(when: WhenSpec) -> bool:
     """Tell whether a condition asks for what was found, and not for a fact."""
-    return any(leaf.fact in ("cause", "layer") for leaf in _leaves(when))
+    return any(leaf.fact in OF_FINDING for leaf in _leaves(when))
 
 
 def _leaves(when: WhenSpec) -> Iterator[WhenSpec]:
@@ -291,7 +293,7 @@ def _of_other(leaf: WhenSpec, case: Case, found: Diagnosis, *, is_chosen: bool) 
         part = str(leaf.equals or " or ".join(leaf.one_of))
         what = f"what is found is of the layer {found.layer}" if found.layer != "none" else "nothing is found there"
         return "+", [Fact(what, found.verdict.root_cause, f"not {part}", ", ".join(found.verdict.places[:2]), "", "")]
-    if leaf.fact in FACTS and leaf.fact not in ("cause", "trouble"):
+    if leaf.fact in FACTS and leaf.fact not in (*OF_FINDING, "trouble"):
         return "+", [Fact(FACTS[leaf.fact], "not seen", "", case.place, "", "seen")]
     return "+", []
 

@@ -292,7 +292,9 @@ def _of_measured(measured: Measured, books: Playbooks, places: Places, cases: li
         if sign.part.startswith("rank/"):
             where = _job_of_many(_ranks_whole(where, places))
         says = _filled(sign.says, found, where[0])
-        fact = Fact(says, found.group(0).strip()[:160], "", where[0], iso(measured.at), measured.probe)
+        # Tools set values in columns: their blanks say nothing.
+        line = " ".join(found.group(0).split())[:160]
+        fact = Fact(says, line, "", where[0], iso(measured.at), measured.probe)
         for number, cause in enumerate(sign.shows):
             spec = books.causes.get(cause)
             if spec is not None and not sign.part.startswith(("rank/", "job")):

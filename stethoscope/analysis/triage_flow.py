@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from stethoscope.specs.playbook import FlowSpec, Playbooks, StepSpec, WhenSpec
 
 NOT_KNOWN = "cannot be told"
+OF_FINDING = ("cause", "layer", "scope")
+"""What conditions ask of what was found, and not of a fact."""
 _MOST = 20
 
 
@@ -31,7 +33,7 @@ def walked(case: Case | None, verdict: Verdict, layer: str, scope: str, books: P
     """Return the steps that lead to a verdict."""
     asked = replace(case, values={**case.values}) if case is not None else Case("")
     asked.values.setdefault("trouble", NONE)
-    asked.values.update(cause=verdict.root_cause, layer=layer)
+    asked.values.update(cause=verdict.root_cause, layer=layer, scope=scope)
     flow = flow_for(asked, books)
     if flow is None:
         return ()
@@ -65,7 +67,7 @@ def answer_of(step: StepSpec, case: Case) -> tuple[str, str, WhenSpec | None]:
 def _evidence(when: WhenSpec | None, case: Case, verdict: Verdict) -> Iterator[Fact]:
     if when is None:
         return
-    if when.fact in ("cause", "layer"):
+    if when.fact in OF_FINDING:
         yield from verdict.supports[:3]
     elif when.fact in case.evidence:
         yield case.evidence[when.fact]

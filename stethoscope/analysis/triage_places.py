@@ -82,10 +82,11 @@ class Places:
             return tuple(job for job in self.jobs if job.id == id_)
         if first == "storage":
             return self.jobs
-        nodes = set(self._members(place))
+        nodes = set(self.members(place))
         return tuple(job for job in self.jobs if any(node.name in nodes for node in self._nodes[job.id]))
 
-    def _members(self, place: str) -> Iterable[str]:
+    def members(self, place: str) -> Iterable[str]:
+        """Return the nodes of a leaf, a rack or a pod; of any other place its node."""
         first, _, rest = place.partition("/")
         if first == "leaf":
             return [node.name for node in self._snapshot.nodes if rest in node.leaves.values()]

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 FLEET, _LEAST_FLEET = "fleet", 4
 """What all nodes of a fleet of so many have is one culprit."""
 _MOST_FACTS, _MOST_CULPRITS, _MOST_WANTED, _MOST_NODES = 8, 8, 6, 16
+WATCHED_S, _HASTY = 60.0, 0.7
+"""Before so long most rules have not had the time that they need: that nothing is wrong is no surer then."""
 _SURE = 0.9
 """Surer than this nothing need be measured."""
 _RIVAL = 0.85
@@ -51,7 +53,8 @@ def verdict_of(
         if rival.score >= 0.5 * first.score:
             confidence *= _RIVAL
     confidence = calibrated(confidence, books.confidence)
-    supports = list(dict.fromkeys(fact for one in chosen for claim in _strong_first(one) for fact in claim.facts))
+    facts = (fact for one in chosen for claim in _strong_first(one) for fact in claim.facts)
+    supports = list(dict.fromkeys(fact for fact in facts if not _is_as_expected(fact)))
     if first.case is not None and "trouble" in first.case.evidence and first.fit >= 0.5:
         supports.insert(min(1, len(supports)), first.case.evidence["trouble"])
     supports += [_follows(other) for one in chosen for other in one.explains]
@@ -90,6 +93,11 @@ def calibrated(evidence: float, table: Sequence[tuple[float, float]]) -> float:
             return before[1] + share * (row[1] - before[1])
         before = row
     return before[1]
+
+
+def _is_as_expected(fact: Fact) -> bool:
+    """Tell whether a fact that a rule looked at as well says that all is well there."""
+    return fact.expected == "none" and fact.value == 0
 
 
 def _whole_job(chosen: Sequence[Hypothesis]) -> list[str]:
@@ -151,36 +159,61 @@ def _culprit(place: str, one: Hypothesis, places: Places) -> Culprit:
 # ---- nothing, and not enough
 
 
-def healthy(scene: Scene, cases: Iterable[Case]) -> Verdict:
+def healthy(scene: Scene, cases: Iterable[Case], places: Places) -> Verdict:
     """Return that nothing is wrong, and what was looked at."""
     jobs = [case for case in cases if case.job is not None]
-    live = sum(node.link.state.is_live for node in scene.snapshot.nodes)
-    supports = [
-        Fact("nodes that answer", live, str(len(scene.snapshot.nodes)), "fleet", "", "links"),
-        Fact("findings that stand", 0, "none", "fleet", "", "rules"),
+    about = scene.focus if scene.focus and not scene.focus.startswith("job/") else ""
+    names = frozenset(places.members(about)) if about else frozenset(name for case in jobs for name in case.nodes)
+    # A job is asked about with its nodes; without either, all that there is.
+    own = names if scene.focus else places.names()
+    nodes = [node for node in scene.snapshot.nodes if node.name in own]
+    live = [node for node in nodes if node.link.state.is_live]
+    stand = [entry.finding for entry in scene.entries if entry.is_active]
+    here = [
+        each for each in stand if not scene.focus or scene.focus in each.where or own & set(map(node_of, each.where))
     ]
+    where = scene.focus or "fleet"
+    supports = [
+        Fact("nodes that answer", len(live), str(len(nodes)), where, "", "links"),
+        Fact("findings that stand", 0, "none", where, "", "rules")
+        if not here
+        else Fact("findings that stand, of what is old, idle, planned or normal", len(here), "", where, "", "rules"),
+    ]
+    if len(stand) > len(here):
+        supports.append(Fact("findings elsewhere in the fleet", len(stand) - len(here), "", "fleet", "", "rules"))
     supports += [
-        Fact("throughput against its own past, %", -case.lost, "0", case.place, "", "job log") for case in jobs[:4]
+        Fact("throughput against its own past, %", -case.lost or 0.0, "0", case.place, "", "job log")
+        for case in jobs[:4]
     ]
     read = [heard for heard in scene.logs if heard.log.lines]
     confidence = 0.95 if jobs and len(read) and live else 0.85 if live else 0.4
+    watched_s = max((node.frames * node.tick_s for node in live), default=0.0)
+    if live and watched_s < WATCHED_S:
+        confidence = min(confidence, _HASTY)
+        supports.append(
+            Fact("seconds that it was watched", round(watched_s), f"at least {WATCHED_S:.0f}", where, "", "")
+        )
     return Verdict(HEALTHY, confidence, Severity.NONE, "Nothing is wrong", (), tuple(supports))
 
 
-def unknown(case: Case, books: Playbooks) -> Verdict:
-    """Return that a job is in trouble and nothing that can be read says why."""
+def unknown(case: Case, books: Playbooks, focus: str = "", elsewhere: Sequence[Verdict] = ()) -> Verdict:
+    """Return that a job is in trouble and nothing that can be read says why, at what is asked about."""
     says = {
         SLOWER: f"{case.place} is {case.lost:.0f} % slower",
         STOPPED: f"{case.place} stands",
         ENDED: f"{case.place} ended",
         NONE: f"the loss of {case.place} jumps at full speed",
     }[case.trouble]
+    where = f"at {focus}" if focus and not focus.startswith("job/") else "that can be read"
+    why = f", and nothing {where} says why"
+    for other in elsewhere:
+        why += f"; elsewhere {other.root_cause} is found: {', '.join(other.places[:2])}"
     supports = [case.evidence[name] for name in sorted(case.evidence)]
     severity = books.classes[UNKNOWN].severity
     if case.trouble == SLOWER and case.lost < 10.0:
         severity = Severity.P2
     return Verdict(
-        UNKNOWN, 0.45, severity, f"{says}, and nothing that can be read says why", (), tuple(supports[:_MOST_FACTS]),
+        UNKNOWN, 0.45, severity, f"{says}{why}", (), tuple(supports[:_MOST_FACTS]),
         affected=(case.place,), since=case.since,
     )  # fmt: skip
 

@@ -30,7 +30,8 @@ class Fact:
     """One piece of evidence, in the form of the JSON contract."""
 
     fact: str
-    value: float | str | None
+    value: int | float | str | None
+    """A count that was kept is read back as one: 1, not 1.0."""
     expected: str
     where: str
     at: str

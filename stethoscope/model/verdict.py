@@ -64,7 +64,7 @@ class Seen:
     """Wall seconds at which it began."""
     until: float | None = None
     """When it was over; None while it lasts."""
-    value: float | str | None = None
+    value: int | float | str | None = None
     expected: str = ""
 
 

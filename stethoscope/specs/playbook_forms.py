@@ -45,6 +45,7 @@ FACTS: dict[str, str] = {
     "answered": "a measurement gave an answer",
     "layer": "layer of what is found so far",
     "cause": "root cause of what is found so far",
+    "scope": "whom what is found so far hits: global, all ranks alike; local, some",
 }
 """What conditions may ask, and what it means."""
 

@@ -74,6 +74,38 @@ def test_nothing_wrong_is_said(books: Playbooks) -> None:
     assert [(step.id, step.proposed) for step in found.steps] == [("findings", "no")]
 
 
+def test_the_way_says_of_all_ranks_what_the_verdict_says(books: Playbooks) -> None:
+    seen = tuple(each for each in scene(sick_link()).seen if each.what != "late_nobody")
+    found = ask(replace(scene(sick_link()), seen=seen), books, {})
+    assert found.found.scope == "global"
+    assert [(step.step, step.answer) for step in found.found.path] == [("scope", "all alike"), ("communication", "no")]
+    assert found.steps[0].decides
+
+
+def test_a_node_that_is_well_is_not_blamed_and_what_stands_elsewhere_is_told(books: Playbooks) -> None:
+    found = diagnose(scene(sick_link(), focus="gpu-009"), books)
+    assert found.verdict.root_cause == "unknown"
+    assert "nothing at gpu-009 says why; elsewhere ib_link_fault is found: gpu-007/ib/mlx5_3" in found.verdict.summary
+    assert [verdict.root_cause for verdict in found.also] == ["ib_link_fault"]
+    calm = diagnose(scene(sick_link(), focus="gpu-032", slow=False), books)
+    facts = {each.fact: (each.value, each.where) for each in calm.verdict.supports}
+    assert facts["nodes that answer"] == (1, "gpu-032")
+    assert facts["findings elsewhere in the fleet"] == (2, "fleet")
+
+
+def test_nothing_wrong_is_less_sure_before_the_rules_had_their_time(books: Playbooks) -> None:
+    snapshot = quiet()
+    old, new = (
+        replace(snapshot, nodes=tuple(replace(node, frames=frames, tick_s=2.0) for node in snapshot.nodes))
+        for frames in (30, 4)
+    )
+    assert diagnose(scene(old, slow=False), books).verdict.confidence > 0.8
+    hasty = diagnose(scene(new, slow=False), books).verdict
+    assert hasty.confidence == 0.7
+    assert hasty.supports[-1].fact == "seconds that it was watched"
+    assert hasty.supports[-1].value == 8
+
+
 def test_a_loss_that_jumps_is_settled_whatever_else_is_found(books: Playbooks) -> None:
     """A node that only fell silent stands before it; what computes wrongly shows in a diagnosis alone."""
     silent = replace(finding("P2", "gpu-031", "sends no data", SINCE, "node_silent"), root_cause="telemetry_lost")
