@@ -14,7 +14,7 @@ import msgspec
 from stethoscope.errors import DataError
 from stethoscope.model.incident import Incident  # noqa: TC001  msgspec reads it
 from stethoscope.paths import state_dir, write_private
-from stethoscope.text import clean_page
+from stethoscope.text import clean, clean_page
 
 SCHEMA = "stethoscope.draft/1"
 LARGEST = 8 * 2**20
@@ -35,6 +35,13 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     incident: Incident
     writer: str = ""
     """The console that has it in its form, as `writer` names it; empty once it was left."""
+
+    @property
+    def name(self) -> str:
+        """Return its title, or how what is written begins."""
+        one = self.incident
+        said = (one.title, *one.resolution.splitlines(), *one.places)
+        return next((clean(text.strip(), 120) for text in said if text.strip()), "without a title")
 
     def is_elsewhere(self, now: float) -> bool:
         """Tell whether another console that still runs has it in its form, at wall second `now`."""

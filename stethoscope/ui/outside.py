@@ -70,11 +70,19 @@ async def with_terminal(console: StethoscopeApp, words: str, arguments: list[str
     console.away = True
     # The terminal's interrupt is for the program; a handler of our own, unlike SIG_IGN, is not inherited by it.
     before = signal.signal(signal.SIGINT, lambda *_: None)
+    status, failed = 0, None
     try:
         with console.suspend():
-            os.write(1, f"\r\n{words}\r\n".encode())
-            process = await asyncio.create_subprocess_exec(*arguments)
-            return await process.wait()
+            # Textual takes the terminal back only where nothing is raised in here.
+            try:
+                os.write(1, f"\r\n{words}\r\n".encode())
+                process = await asyncio.create_subprocess_exec(*arguments)
+                status = await process.wait()
+            except BaseException as error:  # noqa: BLE001  it goes on below
+                failed = error
+        if failed is not None:
+            raise failed
+        return status
     finally:
         signal.signal(signal.SIGINT, before)
         console.away = False

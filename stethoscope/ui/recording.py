@@ -218,7 +218,7 @@ class Recording(Triaging):
         def show(drafts: list[Draft]) -> None:
             if drafts:
                 one, more = drafts[0], len(drafts) - 1
-                title = one.incident.title or "without a title"
+                title = one.name
                 also = f" and {more} more" if more else ""
                 self.tell(f'not recorded yet: "{title[:60]}"{also}, kept {hms(one.saved)} UTC; I opens it', seconds=12)
 

@@ -107,11 +107,10 @@ def _quiet(words: str) -> ListLine:
 
 
 def _draft_line(draft: Draft, glyphs: Glyphs, cells: int, is_elsewhere: bool) -> ListLine:
-    one = draft.incident
     what = "edited" if draft.expected else "new"
     when = "being typed elsewhere" if is_elsewhere else f"kept {hms(draft.saved)} UTC"
     lead = f" {glyphs.differ} {pad(when, _ID + 5)}{pad(what, _STATUS)}  "
-    title = cut(one.title or "without a title", cells - width(lead), glyphs.ellipsis)
+    title = cut(draft.name, cells - width(lead), glyphs.ellipsis)
     tones = (Tone.QUIET, Tone.QUIET) if is_elsewhere else (Tone.WARNING, Tone.STRONG)
     return ListLine((Span(lead, tones[0]), Span(title, tones[1])), DRAFT, draft.key)
 
