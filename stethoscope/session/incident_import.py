@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,10 @@ LARGEST = 32 * 2**20
 """Bytes of a file that is read."""
 _TABLES = (".csv", ".tsv", ".txt")
 _TEXTS = (".md", ".markdown")
+_SHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
+_BINARY = (b"PK\x03\x04", b"%PDF", b"\xd0\xcf\x11\xe0", b"\x1f\x8b", b"\x89PNG")
+_SEVERAL = re.compile(r"# \d+ incidents\n")
+"""As `kb export` begins a report of several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,14 @@ def _read(path: Path, options: Options) -> list[Imported]:
         raw = file.read(LARGEST + 1)
     if len(raw) > LARGEST:
         raise DataError(f"larger than {LARGEST // 2**20} MiB", where=str(path))
+    if path.suffix.lower() not in (*_TABLES, *_TEXTS, "") or raw.startswith(_BINARY):
+        said = "save it as CSV" if path.suffix.lower() in _SHEETS else "CSV and Markdown are read"
+        raise DataError(f"no table and no text: {said}", where=str(path))
     text = decoded(raw)
+    if "\0" in text:
+        raise DataError("no text: it has NUL bytes", where=str(path))
+    if _SEVERAL.match(text):
+        raise DataError("a report of several incidents: take in their files, or a report of each", where=str(path))
     if path.suffix.lower() in _TABLES:
         return read_table(text, str(path), options)
     if fronts_incident(text):

@@ -301,6 +301,19 @@ def test_an_import_takes_everything_once(kb: Shell, tmp_path: Path) -> None:
         kb("import", str(source), "--column", "titel=x")
     kb("import", str(tmp_path / "none.csv"), status=65)
     assert "No such file" in kb.err
+    for name, content, said in (
+        ("a.xlsx", b"PK\x03\x04", "save it as CSV"),
+        ("a.json", b"{}", "CSV and Markdown are read"),
+        ("a.csv", b"title\0,start\n", "NUL bytes"),
+        ("a.md", b"# 2 incidents\n\n", "a report of several incidents"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        kb("import", str(tmp_path / name), status=65)
+        assert said in kb.err, name
+    # A dry run of an import into a directory that it would make reads all the same.
+    new = kb.json("import", "--dry-run", str(source / "pm.md"), "--incidents", str(tmp_path / "new"))
+    assert new["incidents"][0]["how"] == "new"
+    assert not (tmp_path / "new").exists()
 
 
 def test_the_directory_is_that_of_the_flag_or_of_the_settings(kb: Shell, tmp_path: Path) -> None:
