@@ -80,12 +80,16 @@ async def _edit(console: StethoscopeApp, name: str, text: str, take: Callable[[s
     from stethoscope.store.incidents import ConflictError
 
     path = state_dir() / "drafts" / f"{name}.{secrets.token_hex(3)}.md"
-    fault, last = "", text
+    fault, last, failed = "", text, ""
     try:
         while True:
             await asyncio.to_thread(write_private, path, _with_fault(last, fault).encode("utf-8", "replace"))
-            after = await _opened(console, path)
-            if after is None or after == last:
+            status, after = await _opened(console, path)
+            if status != 0:
+                failed = f"{editor()[0]} ended with {status}: nothing was taken over"
+                # One that was killed may have written before.
+                fault = failed if after != last else fault
+            if status != 0 or after == last:
                 break
             last = after
             try:
@@ -99,23 +103,22 @@ async def _edit(console: StethoscopeApp, name: str, text: str, take: Callable[[s
                 path.unlink(missing_ok=True)
                 return True
     except (OSError, SuspendNotSupported) as error:
-        console.tell(f"no editor: {error}", seconds=8)
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        failed = f'no editor: "{editor()[0]}": {why}; $VISUAL or $EDITOR names another one'
     if fault:
-        console.tell(f"not taken over: {fault}; your text is in {path}", seconds=20)
+        console.tell(f"{failed or f'not taken over: {fault}'}; your text is in {path}", seconds=20)
     else:
         path.unlink(missing_ok=True)
-        console.tell("nothing was changed")
+        console.tell(failed or "nothing was changed", seconds=8 if failed else 4)
     return False
 
 
-async def _opened(console: StethoscopeApp, path: Path) -> str | None:
-    """Run the editor on a file and return what is in it then, None where the editor failed."""
+async def _opened(console: StethoscopeApp, path: Path) -> tuple[int, str]:
+    """Run the editor on a file and return what it ended with, and what is in the file then."""
     command = [*editor(), str(path)]
     status = await with_terminal(console, f"{command[0]}: leaving it goes back", command)
-    if status != 0:
-        return None
     text = await asyncio.to_thread(path.read_text, encoding="utf-8", errors="replace")
-    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(_FAULT))
+    return status, "".join(line for line in text.splitlines(keepends=True) if not line.startswith(_FAULT))
 
 
 def _with_fault(text: str, fault: str) -> str:
