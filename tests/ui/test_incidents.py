@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stethoscope.clock import SystemClock
+from stethoscope.errors import DataError
 from stethoscope.model.incident import Incident, Status, Times
 from stethoscope.session.incidents import Library
 from stethoscope.store.drafts import writer
@@ -111,6 +112,25 @@ async def test_enter_records_what_fixed_it_and_the_next_verdict_says_so() -> Non
         await verdict(pilot)
         await until(pilot, lambda: any(f"looks like {one.id}" in row for row in visible(app)))
         assert any("fixed by: 换光模块 ok" in row for row in visible(app))
+
+
+async def test_what_was_said_to_close_it_is_kept_where_it_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = app_on(fleet(8))
+    one = app.library.create(replace(OLD, status=Status.OPEN, resolution=""))
+
+    def full(*_: object) -> None:
+        raise DataError("No space left on device")
+
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await ready(pilot)
+        app.open_incident(one.id)
+        await on(pilot, IncidentScreen)
+        await until(pilot, lambda: any("damaged" in row for row in visible(app)))
+        monkeypatch.setattr(app.library, "save", full)
+        await pilot.press("c", *"riser", "enter")
+        await until(pilot, lambda: any("kept as a draft: No space" in note.message for note in app._notifications))
+        (draft,) = app.library.drafts()
+        assert (draft.key, draft.incident.resolution, draft.incident.status) == (one.id, "riser", Status.RESOLVED)
 
 
 async def test_what_another_console_types_is_not_offered_and_not_taken_up() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
+from stethoscope.errors import DataError
 from stethoscope.model.incident import Status
 from stethoscope.ui.alike import Alike
 from stethoscope.ui.bindings import bindings_of
@@ -173,7 +174,13 @@ class IncidentScreen(RowsScreen):
             fixed = f"{fresh.resolution}\n{words}".strip()
             at = fresh.times.resolved if fresh.times.resolved is not None else now
             times = replace(fresh.times, resolved=at)
-            library.save(replace(fresh, status=Status.RESOLVED, resolution=fixed, times=times), version)
+            closed = replace(fresh, status=Status.RESOLVED, resolution=fixed, times=times)
+            try:
+                library.save(closed, version)
+            except DataError as error:
+                # The words of a person are not lost to a full disk.
+                library.save_draft(one.id, closed, version)
+                raise DataError(f"your words are kept as a draft: {error}") from error
 
         def done(_: None) -> None:
             self._owner.tell(f"resolved: {one.id}")
