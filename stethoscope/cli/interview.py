@@ -19,6 +19,7 @@ from stethoscope.text import clean
 from stethoscope.ui.present.probe import preview_rows, result_rows
 from stethoscope.ui.present.spans import Span, Tone
 from stethoscope.ui.present.triage import around_of, step_rows, triage_title
+from stethoscope.ui.present.unconfirmed import unconfirmed
 from stethoscope.ui.present.verdict import verdict_rows
 
 if TYPE_CHECKING:
@@ -168,8 +169,9 @@ class Interview:
     def _around(self) -> Around:
         subject = self._subject
         why_not = "a recording runs nothing" if subject.runs is None else ""
-        told = (self._told,) if self._told else ()
-        snapshot = subject.snapshot
+        snapshot, asked = subject.snapshot, self.asked
+        doubt = unconfirmed(asked.found.verdict, snapshot, subject.focus) if asked is not None else ""
+        told = tuple(words for words in (self._told, doubt) if words)
         return around_of(snapshot, snapshot.wall, subject.runs, subject.mono, why_not=why_not, told=told)
 
     def _show(self, asked: Asked, *, why: bool = False) -> None:

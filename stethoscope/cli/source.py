@@ -137,6 +137,9 @@ def _on_bundle(run: Callable[[SourceOptions], Any], source: SourceOptions) -> An
     bundle, directory = Bundle(path), unpack_directory()
     try:
         recording = directory / "recording.sthr"
+        if recording.name not in bundle.members:
+            shown = f"tar xOf {path.name} verdict.md.zst | zstd -d"
+            raise DataError(f"frozen without a recording (--no-record); its verdict: {shown}", where=str(path))
         bundle.extract(recording.name, recording)
         return run(replace(source, replay=str(recording), bundle=None, frozen=path))
     finally:

@@ -68,9 +68,9 @@ class Written(NamedTuple):
     """Records of its recording."""
 
 
-def freeze(path: Path, tape: Tape, moment: float, scene: Scene, found: Diagnosis, card: str) -> Written:
-    """Write a bundle of what was known at second `moment` of `tape`: the scene, what was found, and the card of it as
-    Markdown. Reads and compresses up to some megabytes: not for an event loop.
+def freeze(path: Path, tape: Tape | None, moment: float, scene: Scene, found: Diagnosis, card: str) -> Written:
+    """Write a bundle of what was known at second `moment` of `tape`, None where nothing was recorded: the scene, what
+    was found, and the card of it as Markdown. Reads and compresses up to some megabytes: not for an event loop.
 
     FileExistsError when there is something at `path`, OSError when it cannot be written.
     """
@@ -80,7 +80,9 @@ def freeze(path: Path, tape: Tape, moment: float, scene: Scene, found: Diagnosis
     with tempfile.TemporaryDirectory(prefix="stethoscope-freeze-") as directory:
         recording = Path(directory) / RECORDING
         values = secret_values()
-        records = copy_stretch(tape, moment, scene.now_s, recording, lambda line: redacted_line(line, values))
+        records = (
+            copy_stretch(tape, moment, scene.now_s, recording, lambda line: redacted_line(line, values)) if tape else 0
+        )
         members = [
             Member(CARD, "the verdict, to read", redact(card).encode()),
             Member(TRIAGE, "the diagnosis (stethoscope.triage/1)", _json(found.as_json())),
@@ -88,8 +90,9 @@ def freeze(path: Path, tape: Tape, moment: float, scene: Scene, found: Diagnosis
             Member("logs.json", "what the logs said, decoded", _json(_logs(scene))),
             Member("measurements.json", "what was measured, as it was printed", _json(_measurements(scene))),
             Member(SCENE, "all that the diagnosis read beside the recording", _json(msgspec.to_builtins(beside))),
-            Member(RECORDING, "what the nodes sent until then", recording),
         ]
+        if tape is not None:
+            members.append(Member(RECORDING, "what the nodes sent until then", recording))
         verdict = found.verdict
         head = {
             "fleet": clean(scene.snapshot.fleet, 200),

@@ -38,14 +38,10 @@ def freeze_verdict(console: StethoscopeApp, guide: Guide, card: str) -> None:
         return
     tape: Tape | None = getattr(session, "tape", None)
     recorder = recorder_among(getattr(session, "taps", ()))
-    if tape is None and recorder is None:
-        console.tell("nothing is recorded here (--no-record): what nodes sent cannot be frozen", seconds=8)
-        return
     path, found = bundle_path(scene, asked.found.verdict.root_cause), asked.found
 
     def work() -> Written:
         if recorder is None:
-            assert tape is not None
             return freeze(path, tape, scene.snapshot.mono, scene, found, card)
         recorded = tape_of(recorder)
         return freeze(path, recorded, recorded.at_wall(scene.now_s), scene, found, card)
@@ -62,9 +58,13 @@ def freeze_verdict(console: StethoscopeApp, guide: Guide, card: str) -> None:
         except Exception as error:  # noqa: BLE001  a defect here must not end the console
             console.tell(str(defect("the evidence could not be frozen", error)), seconds=_TOLD_S)
         else:
-            console.tell(f"frozen: {written.path} ({written.size / 1e6:.1f} MB)", seconds=_TOLD_S)
+            size = f"{written.size / 1e6:.1f} MB" if written.size >= 1e5 else f"{written.size / 1e3:.0f} kB"
+            lacks = "" if is_recorded else ", without what nodes sent: nothing is recorded here (--no-record)"
+            console.tell(f"frozen: {written.path} ({size}){lacks}", seconds=_TOLD_S)
 
-    console.tell("freezing the evidence: recording, findings, logs, measurements", seconds=60)
+    is_recorded = tape is not None or recorder is not None
+    what = "recording, findings, logs, measurements" if is_recorded else "findings, logs, measurements"
+    console.tell(f"freezing the evidence: {what}", seconds=60)
     task = asyncio.create_task(run())
     _RUNNING.add(task)
     task.add_done_callback(_RUNNING.discard)

@@ -9,6 +9,7 @@ from stethoscope.errors import StethoscopeError
 from stethoscope.session.guided import Answers, step_of
 from stethoscope.ui.defect import defect
 from stethoscope.ui.present.triage import around_of
+from stethoscope.ui.present.unconfirmed import unconfirmed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -44,6 +45,8 @@ class Guide:
         """Why nothing can be asked."""
         self._said = Answers(said, console.clock.wall())
         self.told = self._said.resumed()
+        self._doubt = ""
+        """What speaks against that nothing is wrong."""
         self._task: asyncio.Task[None] | None = None
         self._asked_mono: float | None = None
         self._is_due = True
@@ -76,8 +79,12 @@ class Guide:
         answers = self._said.given
 
         async def work() -> None:
+            def answer() -> tuple[Scene, Asked, str]:
+                scene, asked = self._attending.answer(moment, answers)
+                return scene, asked, unconfirmed(asked.found.verdict, moment.snapshot, self.focus)
+
             try:
-                scene, asked = await asyncio.to_thread(self._attending.answer, moment, answers)
+                scene, asked, self._doubt = await asyncio.to_thread(answer)
             except StethoscopeError as error:
                 self.trouble = str(error)
             except Exception as error:  # noqa: BLE001  a defect of the diagnosis must not end the console
@@ -138,7 +145,7 @@ class Guide:
     def around(self, snapshot: FleetSnapshot, now: float) -> Around:
         """Return what a step and a card are shown with."""
         why_not = "a recording runs nothing" if self._owner.replay is not None else ""
-        told = [self.told] if self.told else []
+        told = [words for words in (self.told, self._doubt) if words]
         watched_s = self._attending.watched_s(snapshot)
         if watched_s < WATCHED_S:
             told.append(f"watched for {watched_s:.0f} s only: what takes longer to show is not here yet")

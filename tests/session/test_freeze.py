@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 
 from stethoscope.analysis.triage import diagnose
+from stethoscope.cli import triage
 from stethoscope.model.metric import Missing, Reason
 from stethoscope.model.report import Item
 from stethoscope.model.verdict import Measured
@@ -19,6 +21,7 @@ from stethoscope.specs.playbook import load_playbooks
 from stethoscope.store.bundle import Bundle
 from stethoscope.store.tape import open_tape
 from tests.store.made import record
+from tests.ui.triage_scenes import scene, sick_link
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,6 +59,18 @@ def test_a_bundle_gives_the_same_verdict_and_the_tape_before_it(no_configuration
     assert thawed.measured[0].text == "WANDB_API_KEY=[removed]\nNCCL_DEBUG=INFO"
     assert bundle.read("verdict.md") == b"# card with password=[removed]"
     assert json.loads(bundle.read("triage.json"))["schema"] == "stethoscope.triage/1"
+
+
+def test_without_a_recording_the_rest_is_frozen(tmp_path: Path) -> None:
+    found = diagnose(known := scene(sick_link()), load_playbooks())
+    written = freeze(tmp_path / "a.bundle", None, 0.0, known, found, "# card")
+    assert written.records == 0
+    bundle = Bundle(written.path)
+    assert "recording.sthr" not in bundle.members
+    assert bundle.head["root_cause"] == "ib_link_fault"
+    assert json.loads(bundle.read("findings.json"))
+    result = CliRunner().invoke(triage.command, ["--auto", "--bundle", str(written.path)], standalone_mode=False)
+    assert "frozen without a recording (--no-record); its verdict: tar xOf a.bundle" in str(result.exception)
 
 
 def test_secrets_leave_lines_of_json_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
