@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -69,19 +70,10 @@ class Batch:
         counts = np.array([line.count for line in self.lines])
         starts = counts.cumsum() - counts
         firsts = np.array([line.first for line in self.lines])
-        said: dict[int, Said] = {}
-        for number, line in enumerate(self.lines):
-            for column, cells in zip(line.columns, line.lists, strict=True):
-                if column in said:
-                    numbers, before = said[column]
-                    numbers.append(number)
-                    before += cells
-                else:
-                    said[column] = Said([number], [*cells])
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "starts", starts)
         object.__setattr__(self, "rows", np.arange(counts.sum()) + (firsts - starts).repeat(counts))
-        object.__setattr__(self, "said", said)
+        object.__setattr__(self, "said", _said(self.lines))
 
     @cached_property
     def monos(self) -> npt.NDArray[np.float64]:
@@ -141,3 +133,24 @@ class Batch:
         for line, has_changed in zip(self.lines, changed.tolist(), strict=True):
             if has_changed and line.changed is not None:
                 line.changed()
+
+
+def _said(lines: Sequence[Line]) -> dict[int, Said]:
+    first = lines[0].columns
+    if all(line.columns == first for line in lines):
+        # What comes whole names the same columns on nodes of one kind: then it is a table that is turned.
+        numbers = [*range(len(lines))]
+        columns = zip(*[line.lists for line in lines], strict=True)
+        return {
+            column: Said(numbers, [*chain.from_iterable(lists)]) for column, lists in zip(first, columns, strict=True)
+        }
+    said: dict[int, Said] = {}
+    for number, line in enumerate(lines):
+        for column, cells in zip(line.columns, line.lists, strict=True):
+            if column in said:
+                numbers, before = said[column]
+                numbers.append(number)
+                before += cells
+            else:
+                said[column] = Said([number], [*cells])
+    return said

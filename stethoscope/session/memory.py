@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
 _THRESHOLDS = (5_000, 80, 50)
 """Collecting the youngest stops the loop for a microsecond per object: many short stops, so that keys do not wait."""
-_CALM_THRESHOLDS = (30_000, 40, 50)
+_CALM_THRESHOLDS = (40_000, 40, 50)
 """The same once a large fleet is connected: what lines, tables and pictures need comes and goes, ten thousand objects
 up and down, and nearly all of it is gone before it is looked at. Collecting it every 5,000 took half a percent of a
-core, and ten milliseconds of a key that draws much."""
+core, and ten milliseconds of a key that draws much. So many are not reached as a rule, ..."""
+_MANY_YOUNG = 20_000
+"""... because with so many it is collected between two rounds of tending, and not while a key is answered."""
 _SETTLED_SHARE = 0.02
 """Share of nodes still connecting at which the wave of connections is over."""
 _LARGE_FLEET = 1024
@@ -75,6 +77,8 @@ class MemoryTuning:
             self._rounds = 1
         elif self._rounds:
             self._rounds += 1
+        if self._rounds and nodes >= _LARGE_FLEET and gc.get_count()[0] > _MANY_YOUNG:
+            gc.collect(0)
         if self._rounds in _TIDY_AFTER:
             # What nobody can reach would stay for ever.
             gc.collect(0)
