@@ -45,7 +45,8 @@ class Group:
         if same and self.sent_at is not None and now < self.sent_at + RESEND_S - 1:
             part["same"] = True
         else:
-            self.sent_at = now
+            # Nodes that begin together do not send everything again together.
+            self.sent_at = now - (self.sent_at is None) * os.urandom(1)[0] / 2
             part.update((key, value) for key, value in fields.items() if value)
             shorten(part)
         return now, wall, part

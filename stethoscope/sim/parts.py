@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from stethoscope.sim.files.view import View
 
 RESEND_S = 300.0
-"""A group is sent whole at least this often."""
+"""A group is sent whole at least this often, ..."""
+EARLIER_S = 128
+"""... the second time up to so much earlier: nodes that begin together do not send everything again together."""
 FILES: dict[str, Callable[[View], dict[str, str]]] = {
     "pcie": pci.files,
     "disks": disks.files,
@@ -58,11 +60,13 @@ class Order(msgspec.Struct, frozen=True):
 class Group:
     """One group on one channel: when it is due, and what was sent last. Times are seconds of one clock."""
 
-    def __init__(self, order: Order, first_s: float) -> None:
-        """Be due at once, and again `first_s` later; from then on at the order's interval."""
+    def __init__(self, order: Order, first_s: float, earlier_s: float = 0.0) -> None:
+        """Be due at once, and again `first_s` later; from then on at the order's interval. The second time it is sent
+        whole comes so much earlier."""
         self.order = order
         self.due_s = 0.0
         self._first_s = first_s
+        self._earlier_s = earlier_s
         self._was_read = False
         self._sent_s: float | None = None
         self._last: dict[str, Any] | None = None
@@ -90,7 +94,7 @@ class Group:
         head = {"name": self.order.name, "s": self.order.s}
         if same:
             return {**head, "same": True}
-        self._sent_s = now_s
+        self._sent_s = now_s if self._sent_s is not None else now_s - self._earlier_s
         return {**head, **fields}
 
 

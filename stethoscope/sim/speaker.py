@@ -6,12 +6,13 @@ import hashlib
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from stethoscope.model import wire
 from stethoscope.sim import board
 from stethoscope.sim.files import net
 from stethoscope.sim.files.view import View
-from stethoscope.sim.parts import Group
+from stethoscope.sim.parts import EARLIER_S, Group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -90,7 +91,9 @@ class Speaker:
         """Read these groups from now on."""
         # After the first round they are spread over their intervals.
         self._groups = [
-            Group(order, order.s * (place + 1) / len(orders)) for place, order in enumerate(orders) if order.s >= 1
+            Group(order, order.s * (place + 1) / len(orders), crc32(f"{self._node} {order.name}".encode()) % EARLIER_S)
+            for place, order in enumerate(orders)
+            if order.s >= 1
         ]
 
     def repeat_parts(self) -> None:
