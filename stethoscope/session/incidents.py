@@ -278,20 +278,24 @@ class Library:
 
         return self._asked(lambda index: more_like(index, key_tokens(index, about), about))[:limit]
 
-    def history(self, place: str) -> list[Incident]:
-        """Return the incidents of a node or of a part of it, the latest first: `gpu-014`, `gpu-014/gpu/3`."""
-        return self._asked(lambda index: index.for_place(place))
+    def history(self, place: str, fleet: str = "") -> list[Incident]:
+        """Return the incidents of a node or of a part of it, the latest first: `gpu-014`, `gpu-014/gpu/3`; with `fleet`
+        none of another fleet, whose node of that name is another one."""
+        found = self._asked(lambda index: index.for_place(place))
+        return [one for one in found if _can_be_of(one, fleet)]
 
     def with_symptom(self, symptom: str) -> list[Incident]:
         """Return the incidents with that sign, the latest first, references last: `xid.79`, `ib_symbol_errors`."""
         return self._asked(lambda index: index.with_term("sig", symptom))
 
-    def lemons(self, places: Sequence[str] | None = None) -> list[Lemon]:
-        """Return the parts that keep coming back, of all or of `places`; DataError for broken settings of theirs."""
+    def lemons(self, places: Sequence[str] | None = None, fleet: str = "") -> list[Lemon]:
+        """Return the parts that keep coming back, of all or of `places`, with `fleet` of no other fleet; DataError for
+        broken settings of theirs."""
         from stethoscope.analysis.incident_lemons import lemons
         from stethoscope.specs.lemons import load_limits
 
-        return lemons(self.all(), self._clock.wall(), load_limits(), places)
+        own = [one for one in self.all() if _can_be_of(one, fleet)]
+        return lemons(own, self._clock.wall(), load_limits(), places)
 
     @cached_property
     def _drafts(self) -> Drafts:
@@ -314,6 +318,11 @@ class Library:
     def drop_draft(self, key: str) -> None:
         """Forget the draft of `key`."""
         self._drafts.drop(key)
+
+
+def _can_be_of(one: Incident, fleet: str) -> bool:
+    """Tell whether an incident can be one of `fleet`: one whose name is no more than its nodes is part of any."""
+    return not fleet or one.fleet in ("", fleet) or any(set("[,") & set(name) for name in (fleet, one.fleet))
 
 
 def redacted(incident: Incident) -> Incident:

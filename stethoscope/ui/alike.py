@@ -47,17 +47,18 @@ class Alike:
             found = library()
             mine = console.mine(found)
             alike = [one for one in found.similar(clues, _SHOWN + len(mine)) if one.incident.id not in mine]
-            return Past(tuple(alike[:_SHOWN]), tuple(found.lemons(clues.places) if clues.places else ()))
+            lemons = found.lemons(clues.places, clues.fleet) if clues.places else ()
+            return Past(tuple(alike[:_SHOWN]), tuple(lemons))
 
         return self._ask(clues, work)
 
-    def at(self, place: str) -> Past:
-        """Return what is known by now of what happened at `place`."""
+    def at(self, place: str, fleet: str) -> Past:
+        """Return what is known by now of what happened at `place` of `fleet`."""
         library = self._library
 
         def work() -> Past:
             found = library()
-            return Past((), tuple(found.lemons((place,))), tuple(found.history(place)))
+            return Past((), tuple(found.lemons((place,), fleet)), tuple(found.history(place, fleet)))
 
         return self._ask(place, work)
 

@@ -145,6 +145,15 @@ def test_what_looks_like_it_says_why(library: Library) -> None:
     assert len(library.similar(clues)) == 2
 
 
+def test_a_node_of_another_fleet_is_another_one(library: Library) -> None:
+    for day, fleet in ((1, "a"), (5, "a"), (6, "b"), (7, "")):
+        library.create(replace(ONE, fleet=fleet, symptoms=("xid.48",), times=Times(began=NOW - day * 86400)))
+    assert [one.fleet for one in library.history("gpu-014", "b")] == ["b", ""]
+    assert len(library.history("gpu-014")) == len(library.history("gpu-014", "gpu-[001-064]")) == 4
+    assert library.lemons(("gpu-014",), "b") == []
+    assert [lemon.place for lemon in library.lemons(("gpu-014",), "a")][:1] == ["gpu-014/gpu/3"]
+
+
 def test_a_part_that_comes_back_is_a_lemon(library: Library) -> None:
     for day in (1, 5):
         library.create(replace(ONE, symptoms=("xid.48",), times=Times(began=NOW - day * 86400)))

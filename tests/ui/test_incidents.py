@@ -252,7 +252,7 @@ async def test_a_node_shows_its_history_and_what_comes_again() -> None:
     for day in (1, 5, 9):
         began = SystemClock().wall() - day * 86_400
         times = Times(began, began, recorded=began)
-        app.library.create(replace(OLD, id=f"INC-2026-03-0{day}-aaaaa", times=times))
+        app.library.create(replace(OLD, id=f"INC-2026-03-0{day}-aaaaa", times=times, fleet=""))
     async with app.run_test(size=(100, 60)) as pilot:
         await ready(pilot)
         app.open_node("gpu-007")

@@ -127,7 +127,7 @@ class NodeScreen(Screen[None]):
             return
         mono, wall = self._now
         session, widget = self._owner.session, self.query_one(RowsView)
-        cells, past = widget.cells or self.size.width, self._alike.at(self._node_name)
+        cells, past = widget.cells or self.size.width, self._alike.at(self._node_name, snapshot.fleet)
         self._view = View(
             assess(snapshot, mono),
             snapshot.node(self._node_name),
