@@ -110,10 +110,13 @@ def _alone(path: Path) -> Iterator[Path]:
     """Yield `path`, or one beside it where another terminal has an edit of the same going on."""
     import fcntl
 
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for number in range(1, 100):
         one = path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
-        lock = os.open(one.with_suffix(".lock"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = os.open(one.with_suffix(".lock"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise DataError(f"{error.strerror}: what you type has to be kept there", where=str(path.parent)) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

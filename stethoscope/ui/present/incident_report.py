@@ -16,7 +16,7 @@ from stethoscope.model.incident import Status
 from stethoscope.model.incident_body import lines_of, sections
 from stethoscope.specs.incident_columns import field_of
 from stethoscope.text import clean, clean_text
-from stethoscope.ui.present.incident_text import STAGES, span, stamp, took_words
+from stethoscope.ui.present.incident_text import STAGES, first_words, span, stamp, took_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +32,6 @@ _ALSO = {
     "events": "timeline", "what was seen": "evidence", "path": "cause", "analysis": "cause", "排查过程": "cause",
     "处理过程": "fix", "预防": "prevention",
 }  # fmt: skip
-_LONGEST_FIRST = 200
 _MOST_PLACES = 3
 _HEADING = re.compile(r"( {0,3})(#{1,6})(?=[ \t])")
 _STAGE_WORDS = {
@@ -160,10 +159,7 @@ def _how_far(one: Incident, now: float) -> str:
 
 
 def _first(text: str) -> str:
-    """Return the first line of a text that says something."""
-    lines = (line.strip(" \t-*>") for line in clean_text(text).splitlines())
-    line = next((line for line in lines if line and not line.startswith(("#", "```", "~~~"))), "")
-    return _inline(line if len(line) <= _LONGEST_FIRST else f"{line[: _LONGEST_FIRST - 1]}…")
+    return _inline(first_words(text))
 
 
 def _facts(one: Incident) -> Iterator[tuple[str, str]]:

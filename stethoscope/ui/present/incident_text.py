@@ -119,7 +119,8 @@ def body_rows(body: str, cells: int) -> list[Row]:
 
 def _named(incident: Incident, glyphs: Glyphs, meanings: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     cause = incident.root_cause
-    yield "cause", f"{cause}: {meanings[cause]}" if cause in meanings else cause or "nobody knows yet"
+    told = f"{cause}: {meanings[cause]}" if cause in meanings else cause
+    yield "cause", told or first_words(cause_text(incident.body)) or "nobody knows yet"
     yield from _told("part", incident.component)
     around = f" ({', '.join(incident.around)})" if incident.around else ""
     yield from _told("where", ", ".join(incident.places) + around if incident.places else around.strip(" ()"))
@@ -144,6 +145,23 @@ def _named(incident: Incident, glyphs: Glyphs, meanings: Mapping[str, str]) -> I
         yield "note", f"{_counted(incident.redacted, 'secret')} taken out of its text when it was recorded"
     for key, value in incident.extra:
         yield "more" if key == incident.extra[0][0] else "", f"{key}: {value}"
+
+
+def cause_text(body: str) -> str:
+    """Return what the text of an incident says below a heading that is about its cause, or nothing."""
+    from stethoscope.model.incident_body import sections  # lists and searches do without
+    from stethoscope.specs.incident_columns import field_of
+
+    return next((one.text for one in sections(body) if field_of(one.title) == "root_cause"), "")
+
+
+def first_words(text: str, longest: int = 200) -> str:
+    """Return the first line of a text that says something, without the marks of Markdown before it."""
+    from stethoscope.text import clean_text
+
+    lines = (line.replace("**", "").strip(" \t-*>") for line in clean_text(text).splitlines())
+    line = next((line for line in lines if line and not line.startswith(("#", "```", "~~~"))), "")
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
 
 def time_lines(incident: Incident) -> list[str]:

@@ -170,6 +170,12 @@ def test_an_incident_is_shown_within_its_cells() -> None:
     assert "## 其他" in lines
 
 
+def test_what_the_text_says_of_the_cause_is_shown_where_no_field_does() -> None:
+    told = replace(ONE, root_cause="", body="## 根因\n\n- **riser** 接触不良\n")
+    assert "cause     riser 接触不良" in text(incident_rows(told, 60, UNICODE, MEANINGS))
+    assert "cause     nobody knows yet" in text(incident_rows(replace(told, body=""), 60, UNICODE, MEANINGS))
+
+
 def test_lists_are_within_their_cells_and_hits_stand_out() -> None:
     for cells in (80, 120, 160):
         assert max(map(row_width, list_rows([ONE], cells, UNICODE))) <= cells
