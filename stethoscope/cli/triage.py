@@ -16,6 +16,7 @@ from stethoscope.errors import EXIT_HEALTHY, EXIT_PLANNED, EXIT_URGENT, UsageErr
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from stethoscope.model.metric import Metric
     from stethoscope.model.verdict import Diagnosis, Scene
 
 
@@ -73,7 +74,8 @@ def command(
     outcome = triage(looking, auto=auto)
     if outcome.found is not None and outcome.prints:
         found, scene = outcome.found, outcome.scene
-        _print(found if scene is None else remember(found, scene), as_json=as_json)
+        catalogue = {} if scene is None else scene.snapshot.catalogue
+        _print(found if scene is None else remember(found, scene), catalogue, as_json=as_json)
     if outcome.status is not None:
         return outcome.status
     return EXIT_HEALTHY if outcome.found is None else exit_code(outcome.found)
@@ -103,13 +105,13 @@ def _with_alike(found: Diagnosis, scene: Scene, incidents: str | None) -> Diagno
     return replace(found, similar=tuple(match.as_json() for match in matches))
 
 
-def _print(found: Diagnosis, *, as_json: bool) -> None:
+def _print(found: Diagnosis, catalogue: Mapping[str, Metric], *, as_json: bool) -> None:
     if as_json:
         import msgspec
 
         say(msgspec.json.encode(found.as_json()).decode())
         return
-    for line in lines_of(found):
+    for line in lines_of(found, catalogue):
         say(line)
 
 
@@ -121,8 +123,10 @@ def exit_code(found: Diagnosis) -> int:
     return EXIT_PLANNED if severity == "P2" else EXIT_HEALTHY
 
 
-def lines_of(found: Diagnosis) -> list[str]:
-    """Return a diagnosis as lines for people."""
+def lines_of(found: Diagnosis, catalogue: Mapping[str, Metric]) -> list[str]:
+    """Return a diagnosis as lines for people; values have the units of the metrics in `catalogue`."""
+    from stethoscope.ui.present.numbers import fact_cells
+
     verdict = found.verdict
     head = f"{verdict.severity.value}  " if verdict.severity.value.startswith("P") else ""
     lines = [f"{head}{verdict.root_cause} ({verdict.confidence:.0%} sure)", f"    {verdict.summary}"]
@@ -133,9 +137,10 @@ def lines_of(found: Diagnosis) -> list[str]:
         if facts:
             lines += ["", f"{title}:"]
             for fact in facts:
-                value = "" if fact.value is None else f": {fact.value}"
+                what, said = fact_cells(fact, catalogue)
+                value = f": {said}" if said else ""
                 expected = f" (expected {fact.expected})" if fact.expected else ""
-                lines.append(f"  {fact.fact}{value}{expected}{f' at {fact.where}' if fact.where else ''}")
+                lines.append(f"  {what}{value}{expected}{f' at {fact.where}' if fact.where else ''}")
     if verdict.rules_out:
         lines += ["", "not:", *(f"  {cause}: {because}" for cause, because in verdict.rules_out)]
     if found.alternatives:

@@ -14,6 +14,7 @@ from stethoscope.errors import UsageError
 from stethoscope.model.finding import Fact, Severity
 from stethoscope.model.logs import Culprit
 from stethoscope.model.verdict import Diagnosis, PathStep, Verdict, Wanted
+from stethoscope.specs.metric import load_catalogue
 
 if TYPE_CHECKING:
     import click
@@ -45,9 +46,9 @@ def run(command: click.Command, *words: str) -> tuple[int, str]:
 
 
 def test_a_diagnosis_as_text() -> None:
-    text = "\n".join(lines_of(FOUND))
+    text = "\n".join(lines_of(FOUND, load_catalogue()))
     assert text.startswith("P1  ib_link_fault (91% sure)\n    gpu-007/ib/mlx5_3: symbol errors +40/s")
-    assert "  ib_symbol_error: 40.0 (expected below 10.1/h) at gpu-007/ib/mlx5_3" in text
+    assert "  symbol errors: 40/s (expected below 10.1/h) at gpu-007/ib/mlx5_3" in text
     assert "  switch_congestion: error counters move" in text
     assert "  gpu-007/ib/mlx5_3: mlxlink -d mlx5_3 -m -c - low light" in text
     assert exit_code(FOUND) == 2
