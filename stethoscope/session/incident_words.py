@@ -88,7 +88,8 @@ _BY_DEVICE = {
     "fs": "disk",
     "cpu": "cpu",
 }
-_BY_KIND = {"leaf": "switch", "switch": "switch", "storage": "storage", "job": "software", "rack": "power"}
+_BY_KIND = {"leaf": "switch", "switch": "switch", "storage": "storage", "job": "", "rack": "", "pod": ""}
+"""A job, a rack or a pod suffers: what of it was broken nobody knows."""
 
 
 def component_of(root_cause: str, places: Sequence[str]) -> str:
@@ -100,7 +101,9 @@ def component_of(root_cause: str, places: Sequence[str]) -> str:
     for place in places:
         first, _, device = place.partition("/")
         if first in _BY_KIND:
-            return _BY_KIND[first]
+            if _BY_KIND[first]:
+                return _BY_KIND[first]
+            continue
         if kind := device.partition("/")[0]:
             return _BY_DEVICE.get(kind, "node")
         return "node"

@@ -165,6 +165,8 @@ def test_every_root_cause_has_a_word_for_what_was_broken() -> None:
     assert component_of("unknown", ("leaf/leaf-01",)) == "switch"
     assert component_of("", ("gpu-001/disk/nvme0n1",)) == "disk"
     assert component_of("", ("gpu-001",)) == "node"
+    assert component_of("", ("job/4242",)) == "", "a slow job says nothing of what is broken"
+    assert component_of("", ("job/4242", "gpu-001/gpu/3")) == "gpu"
 
 
 def test_a_title_names_its_place_once_and_is_short() -> None:
