@@ -14,6 +14,8 @@ _TOLD = re.compile(r"told ([A-Za-z0-9._-]{1,15})", re.ASCII)
 _ADDRESS = re.compile(r"peer (\S{1,100}) address ([0-9.]{7,15}) over ([A-Za-z0-9._-]{1,15}|no route)", re.ASCII)
 _UNKNOWN = re.compile(r"peer (\S{1,100}) has no address here", re.ASCII)
 _TRIED = re.compile(r"peer (\S{1,100}) (ping|tcp/\d{1,5}) (answers|connects|refused|no answer|no route)", re.ASCII)
+_USUAL = ("tcp/22", "tcp/29500")
+"""Ports that are always tried: nobody need listen there."""
 _SILENT = ("no answer", "no route")
 _MOST = 512
 
@@ -52,4 +54,9 @@ def _remarks(tried: dict[str, dict[str, str]]) -> list[str]:
             remarks.append(f"{peer}: {', '.join(silent)} is not answered, {', '.join(answers)} is: a filter between")
         elif silent:
             remarks.append(f"{peer}: nothing is answered")
+        refused = [what for what, word in said.items() if word == "refused" and what not in _USUAL]
+        if refused:
+            # Who refuses cannot be seen from here.
+            which = f"{', '.join(refused)} is being tried and refused"
+            remarks.append(f"{peer}: {which}: nobody listens, or a filter refuses it; ss on {peer} tells which")
     return remarks
