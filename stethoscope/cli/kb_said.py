@@ -89,6 +89,9 @@ class Said:
             changes["body"] = _text_of(values["body"])
         for name, of in (("place", "places"), ("around", "around"), ("symptom", "symptoms"), ("tag", "tags")):
             if name in values:
+                for value in values[name] if name != "tag" else ():
+                    if not value.strip() or len(value.split()) > 1:
+                        raise UsageError(f'--{name}: "{value}" is no name: it has blanks, or nothing, in it')
                 changes[of] = tuple(dict.fromkeys((*getattr(incident, of), *values[name])))
         if "link" in values:
             changes["links"] = (*incident.links, *(_link(text) for text in values["link"]))

@@ -210,6 +210,12 @@ def test_no_time_stands_before_it_began(kb: Shell) -> None:
     assert (again["status"], again["times"]["resolved"]) == ("mitigated", None)
 
 
+def test_a_place_is_a_name(kb: Shell) -> None:
+    for place in ("gpu 014", "", " "):
+        with pytest.raises(UsageError, match="is no name"):
+            kb("add", "--no-edit", "--title", "x", "--place", place)
+
+
 def test_the_same_night_recorded_twice_is_said(kb: Shell) -> None:
     first = recorded(kb)
     second = recorded(kb, "Xid 79 once more")
