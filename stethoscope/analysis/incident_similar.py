@@ -20,7 +20,7 @@ from stethoscope.analysis.incident_words import is_code, is_of_fleet, is_on_node
 from stethoscope.errors import UsageError
 from stethoscope.model.ids import expand, node_of
 from stethoscope.model.incident import Match
-from stethoscope.model.verdict import HEALTHY, UNKNOWN
+from stethoscope.model.logs import HEALTHY, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

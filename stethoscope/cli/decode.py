@@ -137,7 +137,7 @@ def command(
 
 def _alike(decoded: Decoded, incidents: str | None) -> tuple[Match, ...]:
     """Return what of the past looks like what the logs say; nothing does where nothing is wrong."""
-    from stethoscope.model.verdict import HEALTHY
+    from stethoscope.model.logs import HEALTHY
 
     if decoded.verdict.root_cause == HEALTHY or not decoded.log.events:
         return ()

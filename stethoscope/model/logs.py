@@ -12,6 +12,9 @@ Role = Literal["cause", "symptom", "either", "context", "benign"]
 """What a signature may be in a verdict: `either` depends on its fields and on what came before it; `context` is
 evidence and raises nothing; `benign` looks bad and is not."""
 
+HEALTHY, UNKNOWN = "healthy", "unknown"
+"""The two root causes that name none."""
+
 
 @dataclass(slots=True)
 class Origin:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from stethoscope.model import logs
 from stethoscope.model.finding import Fact, Severity
 from stethoscope.model.logs import Culprit, Log, LogVerdict
 from stethoscope.model.report import Item
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from stethoscope.model.scheduler import Job
 
 SCHEMA = "stethoscope.triage/1"
-HEALTHY, UNKNOWN = "healthy", "unknown"
+HEALTHY, UNKNOWN = logs.HEALTHY, logs.UNKNOWN
 """The two root causes that name none."""
 
 

@@ -12,7 +12,7 @@ from stethoscope.clock import from_iso
 from stethoscope.model.finding import Severity
 from stethoscope.model.ids import fold, node_of
 from stethoscope.model.incident import Clues, Incident, Times
-from stethoscope.model.verdict import HEALTHY, UNKNOWN, Diagnosis
+from stethoscope.model.logs import HEALTHY, UNKNOWN
 from stethoscope.session.incident_signs import entry_signs, log_signs, verdict_signs
 from stethoscope.session.incident_words import component_of, entry_body, log_body, title_of, verdict_body
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from stethoscope.model.fleet import FleetSnapshot
     from stethoscope.model.logs import Culprit, Event, LogVerdict
     from stethoscope.model.night import Entry
+    from stethoscope.model.verdict import Diagnosis
     from stethoscope.session.decode import Decoded
 
 _MOST_PLACES, _MOST_LEAVES = 12, 2
@@ -202,20 +203,6 @@ def clues_of(
 ) -> Clues:
     """Return what is known of something that happens now, to be compared with the past."""
     fleet = fleet or (snapshot.fleet if snapshot is not None else "")
-    if isinstance(thing, Diagnosis):
-        verdict = thing.verdict
-        causes = [verdict.root_cause, *(one.root_cause for one in thing.alternatives)]
-        near = _near(entries, verdict.places, verdict.affected, verdict.since)
-        return Clues(
-            symptoms=verdict_signs(verdict, near, snapshot),
-            root_causes=_named(causes),
-            places=verdict.places[:_MOST_PLACES],
-            around=around_of(verdict.places, snapshot),
-            job=_job(verdict.affected),
-            fleet=fleet,
-            component=component_of(verdict.root_cause, verdict.places),
-            text=" ".join([verdict.summary, *(str(fact.value) for fact in verdict.supports[:6] if _is_words(fact))]),
-        )
     if isinstance(thing, LogSaid):
         places = culprit_places(thing.verdict.culprits)
         causes = [thing.verdict.root_cause, *(one.root_cause for one in thing.alternatives)]
@@ -229,6 +216,23 @@ def clues_of(
             fleet=fleet,
             component=component_of(thing.verdict.root_cause, places),
             text=" ".join([thing.verdict.summary, *texts]),
+        )
+    # What decodes a log does not load what a diagnosis is.
+    from stethoscope.model.verdict import Diagnosis
+
+    if isinstance(thing, Diagnosis):
+        verdict = thing.verdict
+        causes = [verdict.root_cause, *(one.root_cause for one in thing.alternatives)]
+        near = _near(entries, verdict.places, verdict.affected, verdict.since)
+        return Clues(
+            symptoms=verdict_signs(verdict, near, snapshot),
+            root_causes=_named(causes),
+            places=verdict.places[:_MOST_PLACES],
+            around=around_of(verdict.places, snapshot),
+            job=_job(verdict.affected),
+            fleet=fleet,
+            component=component_of(verdict.root_cause, verdict.places),
+            text=" ".join([verdict.summary, *(str(fact.value) for fact in verdict.supports[:6] if _is_words(fact))]),
         )
     finding = thing.finding
     where = tuple(dict.fromkeys((*_cause_place(finding.cause), *finding.where)))[:_MOST_PLACES]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stethoscope.analysis.incident_similar import similar
@@ -11,7 +12,6 @@ from stethoscope.paths import config_dir, data_dir, is_there
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from stethoscope.model.incident import Clues, Match
 
@@ -26,6 +26,12 @@ def looks_like(clues: Clues, said: str | None = None, warn: Callable[[str], None
     try:
         directory = _directory(said)
         if _has_files(directory):
+            from stethoscope.specs.incident_kinds import load_few, load_kinds
+
+            few = load_few(directory)
+            if few is not None:
+                own = {one.id for one in few}
+                return similar(clues, (*few, *(one for one in load_kinds() if one.id not in own)), limit=LIMIT)
             from stethoscope.session.incidents import Library
 
             return Library(directory).similar(clues, LIMIT, words=False)
@@ -37,6 +43,8 @@ def looks_like(clues: Clues, said: str | None = None, warn: Callable[[str], None
 def _directory(said: str | None) -> Path:
     if said is None and not is_there(config_dir() / "config.yaml"):
         return data_dir() / "incidents"
+    if said is not None:
+        return Path(said).expanduser()
     # What reads settings and incidents takes longer to load than a small log to decode.
     from stethoscope.session.incidents import incidents_dir
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ import pytest
 from stethoscope.model.incident import Clues, Incident, Status, Times
 from stethoscope.session.incidents import Library
 from stethoscope.session.similar import looks_like
-from stethoscope.specs.incident_kinds import load_kinds
+from stethoscope.specs.incident_kinds import load_few, load_kinds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,6 +54,42 @@ def test_a_night_on_the_same_part_is_before_the_kinds(tmp_path: Path) -> None:
     assert [match.incident.id for match in found][:2] == [written.id, "REF-xid79-riser"]
     assert found[0].reasons[0] == "same Xid 79 on the same GPU"
     assert found[0].as_json()["fixed_by"] == "riser"
+
+
+def test_a_small_library_says_without_its_index_what_it_says_with_it(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    for number, (cause, sign) in enumerate([("gpu_fallen_off_bus", "xid.79"), ("gpu_memory_fault", "xid.48")] * 3):
+        library.create(
+            Incident(
+                f"INC-2026-03-0{number + 1}-aaaaa",
+                f"night {number}",
+                root_cause=cause,
+                places=(f"gpu-{number:03}/gpu/3",),
+                symptoms=(sign, "gpu_lost"),
+                around=("rack/r3",),
+                times=Times(began=1000.0 + number),
+            )
+        )
+    (tmp_path / "INC-broken.md").write_text("---\nid: [\n---\n")
+    (tmp_path / "INC-gbk.md").write_bytes(b"---\nid: \xb5\n---\n")
+    (tmp_path / "README.md").write_text("nights")
+    few = load_few(tmp_path)
+    assert few is not None
+    assert len(few) == 6
+    for clues in (CLUES, Clues(symptoms=("xid.48",), places=("gpu-009/gpu/1",), around=("rack/r3",))):
+        by_index = library.similar(clues, words=False)
+        assert [one.as_json() for one in looks_like(clues, str(tmp_path))] == [one.as_json() for one in by_index]
+
+
+def test_a_library_that_is_large_or_holds_more_than_files_has_its_index(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "INC-x.md")
+    assert load_few(tmp_path) is None
+    (tmp_path / "INC-x.md").unlink()
+    (tmp_path / "2026").mkdir()
+    assert load_few(tmp_path) is None
+    (tmp_path / "2026").rmdir()
+    (tmp_path / "INC-x.md").write_bytes(b"x" * 2**21)
+    assert load_few(tmp_path) is None
 
 
 def test_what_is_wrong_with_the_incidents_is_said_and_the_kinds_still_answer(tmp_path: Path) -> None:
