@@ -37,6 +37,8 @@ MOST_JOBS = 64
 def command(paths: tuple[Path, ...], as_json: bool, jobs: int, ssh: bool, speed: float, quiet: bool) -> int:
     """Play scenarios in virtual time, ask the diagnosis, and print what was expected and what it said.
 
+    Scenarios are files, all of a directory, or a bundled one by its name: demo, training.
+
     Exit status: 0 when every answer is right and in time, 1 when one is not, 2 when somebody would have been woken for
     nothing (a false alarm), 65 when a scenario cannot be played; the others are played all the same.
     """

@@ -1,4 +1,4 @@
-"""What stands in the console's way: the terminal, the paths, SSH, the versions, the data files."""
+"""What stands in the console's way: the terminal, the paths, incidents, SSH, the versions, the data files."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from stethoscope.model.terminal import TerminalFacts
 
 LEVELS = ("ok", "warning", "critical")
+_OF_MANY = ("cache", "incidents")
+"""Directories in which others may write: a team shares its incidents."""
 LEAST_BYTES = 256 * 1024 * 1024
 """With less room a recording of the night does not fit."""
 
@@ -36,7 +38,7 @@ class Remark(NamedTuple):
 
 def examine(terminal: TerminalFacts) -> list[Remark]:
     """Return what was looked at, in the order of a console's start."""
-    return [*_versions(), *_terminal(terminal), *_paths(), *_ssh(), *_data()]
+    return [*_versions(), *_terminal(terminal), *_paths(), *_incidents(), *_ssh(), *_data()]
 
 
 def _versions() -> Iterator[Remark]:
@@ -121,9 +123,26 @@ def _path(topic: str, path: Path) -> Remark:
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
         return Remark(topic, "warning", f"{path} cannot be written", f"chown it to user {os.getuid()}")
     mode = stat.S_IMODE(path.stat().st_mode)
-    if topic != "cache" and mode & 0o022:
+    if topic not in _OF_MANY and mode & 0o022:
         return Remark(topic, "warning", f"{path} can be written by others ({mode:04o})", f"chmod 700 {path}")
     return Remark(topic, "ok", str(path))
+
+
+def _incidents() -> Iterator[Remark]:
+    from stethoscope.session.incidents import Library, incidents_dir
+
+    directory = incidents_dir()
+    remark = _path("incidents", directory)
+    if remark.level != "ok" or not directory.exists():
+        yield remark
+        return
+    library = Library(directory)
+    count, troubles = len(library.all()), library.troubles
+    yield remark._replace(says=f"{directory}, {count:,} of them")
+    if troubles:
+        yield Remark(
+            "", "warning", f"{len(troubles)} of the files broken or odd", "see `stethoscope kb list --troubles`"
+        )
 
 
 def _ssh() -> Iterator[Remark]:

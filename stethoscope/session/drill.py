@@ -163,7 +163,7 @@ def scenario_files(paths: Sequence[Path], skipped: Callable[[str], None] = lambd
         elif str(path) in bundled():
             names.append(str(path))
         else:
-            raise UsageError(f"{path}: no such file or directory, and no bundled scenario")
+            raise UsageError(f"{path}: no such file or directory, and no bundled scenario ({', '.join(bundled())})")
     return list(dict.fromkeys(names))
 
 

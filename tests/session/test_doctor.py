@@ -26,7 +26,7 @@ def data() -> lint.LintResult:
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: lint.LintResult) -> Path:
     monkeypatch.setattr(lint, "lint", lambda: data)
-    for name in ("CONFIG", "STATE"):
+    for name in ("CONFIG", "STATE", "DATA", "CACHE"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
@@ -72,3 +72,13 @@ def test_directories_that_others_can_write_and_sockets_that_are_gone(
     says = {remark.says: remark for remark in loud(GOOD)}
     assert says[f"{state} can be written by others (0777)"].do == f"chmod 700 {state}"
     assert says[f"the agent's socket {home / 'gone'} is not there"].level == "warning"
+
+
+def test_incidents_are_counted_and_broken_ones_told(home: Path) -> None:
+    incidents = home / "data" / "stethoscope" / "incidents"
+    incidents.mkdir(parents=True)
+    incidents.chmod(0o775)
+    (incidents / "INC-2026-03-14-aaaaa.md").write_text("no front matter\n")
+    said = [remark for remark in examine(GOOD) if str(incidents) in remark.says]
+    assert [(remark.level, remark.says) for remark in said] == [("ok", f"{incidents}, 0 of them")]
+    assert "1 of the files broken or odd" in {remark.says for remark in loud(GOOD)}
