@@ -51,7 +51,7 @@ def rule_draft(
     values = list(values_of(incident.body, catalogue))
     values = [one for one in values if one.metric.scope is values[0].metric.scope][:MOST]
     if not values:
-        return None, ["no rule: the evidence names no value with what it should have been"]
+        return None, ["no rule: the evidence names no value, counters apart, with what it should have been"]
     rule: dict[str, Any] = {
         "rule_id": f"learned_{re.sub(r'[^a-z0-9]+', '_', incident.id.lower().removeprefix('inc-')).strip('_')}",
         "description": f"As in {incident.id}: {incident.title.rstrip('.')}.",
