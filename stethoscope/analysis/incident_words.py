@@ -71,7 +71,13 @@ def where_word(clues: Clues, one: Incident, nodes: Collection[str]) -> str:
 
 def is_of_fleet(clues: Clues, one: Incident) -> bool:
     """Tell whether names of places can mean the same things: of no two fleets that are known to differ."""
-    return not clues.fleet or not one.fleet or clues.fleet == one.fleet
+    return can_be_one(clues.fleet, one.fleet)
+
+
+def can_be_one(fleet: str, other: str) -> bool:
+    """Tell whether two names can be those of one fleet: one that was never named, or called by its nodes, is part of
+    any."""
+    return fleet in ("", other) or not other or any(set("[,").intersection(name) for name in (fleet, other))
 
 
 def is_on_node(place: str) -> bool:

@@ -281,8 +281,10 @@ class Library:
     def history(self, place: str, fleet: str = "") -> list[Incident]:
         """Return the incidents of a node or of a part of it, the latest first: `gpu-014`, `gpu-014/gpu/3`; with `fleet`
         none of another fleet, whose node of that name is another one."""
+        from stethoscope.analysis.incident_words import can_be_one
+
         found = self._asked(lambda index: index.for_place(place))
-        return [one for one in found if _can_be_of(one, fleet)]
+        return [one for one in found if can_be_one(fleet, one.fleet)]
 
     def with_symptom(self, symptom: str) -> list[Incident]:
         """Return the incidents with that sign, the latest first, references last: `xid.79`, `ib_symbol_errors`."""
@@ -292,9 +294,10 @@ class Library:
         """Return the parts that keep coming back, of all or of `places`, with `fleet` of no other fleet; DataError for
         broken settings of theirs."""
         from stethoscope.analysis.incident_lemons import lemons
+        from stethoscope.analysis.incident_words import can_be_one
         from stethoscope.specs.lemons import load_limits
 
-        own = [one for one in self.all() if _can_be_of(one, fleet)]
+        own = [one for one in self.all() if can_be_one(fleet, one.fleet)]
         return lemons(own, self._clock.wall(), load_limits(), places)
 
     @cached_property
@@ -318,11 +321,6 @@ class Library:
     def drop_draft(self, key: str) -> None:
         """Forget the draft of `key`."""
         self._drafts.drop(key)
-
-
-def _can_be_of(one: Incident, fleet: str) -> bool:
-    """Tell whether an incident can be one of `fleet`: one whose name is no more than its nodes is part of any."""
-    return not fleet or one.fleet in ("", fleet) or any(set("[,") & set(name) for name in (fleet, one.fleet))
 
 
 def redacted(incident: Incident) -> Incident:

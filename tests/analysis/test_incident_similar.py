@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stethoscope.analysis.incident_similar import LEAST, Past, nodes_of, similar
+from stethoscope.analysis.incident_words import can_be_one
 from stethoscope.model.incident import Clues, Incident, Status, Times
 
 RISER = Incident(
@@ -187,3 +188,10 @@ def test_every_incident_that_says_anything_is_most_like_itself(incidents: list[I
         if one.symptoms and one.places:
             own = max(match.score for match in found if match.incident == one)
             assert found[0].score <= own + 0.01
+
+
+def test_a_fleet_that_is_called_by_its_nodes_is_part_of_any() -> None:
+    assert can_be_one("prod-a", "gpu-[001-064]")
+    assert can_be_one("gpu-001,gpu-002", "prod-a")
+    assert can_be_one("", "prod-a")
+    assert not can_be_one("prod-a", "prod-b")
