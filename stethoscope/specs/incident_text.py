@@ -115,4 +115,10 @@ def _value(value: Any) -> str:
 
 def _fits_block(text: str) -> bool:
     lines = text.removesuffix("\n").split("\n")
-    return len(lines) > 1 and bool(lines[0]) and all(line == line.strip() and line.isprintable() for line in lines)
+    # A block drops the empty lines at its end.
+    return (
+        len(lines) > 1
+        and bool(lines[0])
+        and bool(lines[-1])
+        and all(line == line.strip() and line.isprintable() for line in lines)
+    )

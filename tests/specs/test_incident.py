@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as some
 
 from stethoscope.errors import DataError
@@ -229,6 +229,7 @@ def test_any_incident_reads_back_as_it_was_written(one: Incident) -> None:
     assert read_incident(text, "x.md") == one
 
 
+@example("", "fixed\n\n")
 @given(some.text(max_size=300), some.text(max_size=200))
 def test_any_body_is_kept_to_the_letter_where_it_is_harmless(body: str, page: str) -> None:
     one = read_incident(incident_text(Incident(id="INC-1", title="t", body=body, resolution=page)), "x.md")
