@@ -20,6 +20,7 @@ from stethoscope.model.incident import Incident, Trouble
 from stethoscope.store.incident_db import BROKEN, Database, index_path, remove, tidy
 from stethoscope.store.incident_tables import asked, columns_of, packed, terms_of, unpacked
 from stethoscope.store.incidents import IncidentFiles, Reading, Seen, Version, as_reference
+from stethoscope.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,6 +32,7 @@ OWN, SEEDS = 0, 1
 """Which of the directories a file is in."""
 SEED_PREFIX = "references/"
 """What stands before the path of a bundled file where it is told."""
+_LONGEST_PATH = 1024
 _BATCH = 64
 """Files that are taken in at once: others can search between two batches."""
 _RACY_NS = 2_000_000_000
@@ -332,7 +334,9 @@ class IncidentIndex:
         found += [
             Trouble(path, 0, f"not shown: {other} has the same id {identity}") for path, other, identity in doubles
         ]
-        return tuple(sorted(found, key=lambda trouble: (trouble.path, trouble.line, trouble.message)))
+        # A name of a file is text of others, too.
+        said = [Trouble(clean(one.path, _LONGEST_PATH), one.line, clean(one.message)) for one in found]
+        return tuple(sorted(said, key=lambda trouble: (trouble.path, trouble.line, trouble.message)))
 
 
 def _locked(lock: int) -> bool:

@@ -97,6 +97,14 @@ def test_a_broken_file_costs_only_itself(tmp_path: Path) -> None:
     assert "P9" in index.troubles()[0].message
 
 
+def test_the_name_of_a_broken_file_obeys_nobody(tmp_path: Path) -> None:
+    index = _index(tmp_path)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "INC-\x1b[31mred\nx.md").write_text("no front matter")
+    assert _titles(index) == []
+    assert [trouble.path for trouble in index.troubles()] == ["INC-red x.md"]
+
+
 def test_of_two_files_with_one_id_the_first_is_shown_and_the_other_told(tmp_path: Path) -> None:
     index = _index(tmp_path, seeds=True)
     _put(tmp_path / "own", "x/INC-a", "copy")
