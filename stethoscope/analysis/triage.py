@@ -42,7 +42,7 @@ def diagnose(scene: Scene, books: Playbooks) -> Diagnosis:
     hypotheses = merged(hypotheses_of(claims, books, places), cases, places)
     if scene.focus:
         hypotheses = [one for one in hypotheses if _is_about(one, scene.focus, cases, places)]
-    fit(hypotheses, cases, places)
+    fit(hypotheses, cases, places, scene.watched_since)
     explain(hypotheses, places)
     inherit(hypotheses)
     outdate(hypotheses)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MOST = 0.97
 LATE_S = 90.0
 """A cause is found at most so long after what follows from it."""
+_FIRST_S = 75.0
+"""So long after one began to watch, rules find what was there before."""
 _BEFORE_S, _AFTER_S = 900.0, 120.0
 """A cause begins at most so long before and after the trouble that it explains."""
 _LEAST_SHARE = 0.5
@@ -188,8 +190,11 @@ def _is_of_shared(one: Hypothesis, shared: set[tuple[str, str]], places: Places)
     )
 
 
-def fit(hypotheses: list[Hypothesis], cases: list[Case], places: Places) -> None:
-    """Work out how well each explains what the jobs do that have to do with it."""
+def fit(hypotheses: list[Hypothesis], cases: list[Case], places: Places, watched_since: float | None = None) -> None:
+    """Work out how well each explains what the jobs do that have to do with it.
+
+    What was there when one began to watch, at `watched_since`, may be as old as any trouble.
+    """
     troubled = [case for case in cases if case.trouble != NONE]
     knows_all = bool(cases) and all(case.nodes for case in cases)
     for one in hypotheses:
@@ -203,12 +208,12 @@ def fit(hypotheses: list[Hypothesis], cases: list[Case], places: Places) -> None
         elif not own:
             one.fit = 0.35
         else:
-            fits = [1.0 if _shows(one, case, places) else _fit(one, case) for case in own]
+            fits = [1.0 if _shows(one, case, places) else _fit(one, case, watched_since) for case in own]
             one.fit = max(fits)
             one.case = own[fits.index(one.fit)]
 
 
-def _fit(one: Hypothesis, case: Case) -> float:
+def _fit(one: Hypothesis, case: Case, watched_since: float | None) -> float:
     pictured = any(claim.source == "picture" and f"job/{claim.job}" == case.place for claim in one.claims)
     does = set(one.spec.job) if one.spec is not None else {"stops", "slows"}
     fit = 1.0
@@ -223,9 +228,9 @@ def _fit(one: Hypothesis, case: Case) -> float:
             fit = min(fit, _ELSEWHERE)
     if not pictured and case.since is not None and one.since is not None:
         seen_within = one.spec.seen_within if one.spec is not None else LATE_S
-        if one.since > case.since + max(_AFTER_S, seen_within) and not any(
-            claim.source in ("log", "measured") for claim in one.claims
-        ):
+        was_there = watched_since is not None and case.since < watched_since and one.since < watched_since + _FIRST_S
+        is_late = one.since > case.since + max(_AFTER_S, seen_within) and not was_there
+        if is_late and not any(claim.source in ("log", "measured") for claim in one.claims):
             fit *= 0.6
         elif one.since < case.since - _BEFORE_S:
             fit *= 0.7

@@ -86,6 +86,8 @@ class Scene:
     focus: str = ""
     """What is asked about: `job/4242`, `gpu-007`, `gpu-007/ib/mlx5_3`; empty for the fleet."""
     seen: tuple[Seen, ...] = ()
+    watched_since: float | None = None
+    """Wall seconds at which one began to watch the nodes, None where nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)

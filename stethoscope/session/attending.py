@@ -43,6 +43,8 @@ class Moment(NamedTuple):
     measured: tuple[Measured, ...]
     notes: tuple[JobNote, ...]
     focus: str
+    watched_since: float | None
+    """Wall seconds."""
 
 
 class Attending:
@@ -102,7 +104,8 @@ class Attending:
         # In a recording nothing runs: what was measured then is told by its notes.
         measured = tuple(map(self._measured, results.values())) or tuple(self._measured_then.values())
         jobs, seen = self._noticed
-        return Moment(snapshot, tuple(entries.values()), jobs, seen, measured, notes, focus)
+        since = None if self._since is None else snapshot.wall - self.watched_s(snapshot)
+        return Moment(snapshot, tuple(entries.values()), jobs, seen, measured, notes, focus, since)
 
     def _measured(self, result: Result) -> Measured:
         measured = measured_of(result)
@@ -140,6 +143,7 @@ class Attending:
             measured=moment.measured,
             focus=moment.focus,
             seen=moment.seen,
+            watched_since=moment.watched_since,
         )
         return scene, ask(scene, books, answers)
 

@@ -56,6 +56,7 @@ class Frozen(msgspec.Struct, frozen=True):
     jobs: tuple[Job, ...]
     measured: tuple[Measured, ...]
     seen: tuple[Seen, ...]
+    watched_since: float | None = None
 
 
 class Written(NamedTuple):
@@ -75,7 +76,7 @@ def freeze(path: Path, tape: Tape | None, moment: float, scene: Scene, found: Di
     FileExistsError when there is something at `path`, OSError when it cannot be written.
     """
     beside = Frozen(
-        scene.now_s, scene.focus, scene.entries, scene.logs, scene.jobs, scene.measured, scene.seen
+        scene.now_s, scene.focus, scene.entries, scene.logs, scene.jobs, scene.measured, scene.seen, scene.watched_since
     )  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="stethoscope-freeze-") as directory:
         recording = Path(directory) / RECORDING
@@ -134,6 +135,7 @@ def thaw(bundle: Bundle, tape: Tape, make: MakeSession) -> Scene:
     return Scene(
         now_s=beside.at, snapshot=replace(snapshot, findings=active), entries=beside.entries, logs=beside.logs,
         jobs=beside.jobs, measured=beside.measured, focus=beside.focus, seen=beside.seen,
+        watched_since=beside.watched_since,
     )  # fmt: skip
 
 

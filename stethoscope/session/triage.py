@@ -50,10 +50,13 @@ class Witness:
         self.watch = Watch()
         self.measured: dict[tuple[str, str], Measured] = {}
         self._hearing = Hearing(load_signatures(), load_codes(), now)
+        self._since: float | None = None
 
     def look(self, session: Session) -> None:
         """Let the rules look, and take in what is there."""
         snapshot = session.evaluate()
+        if self._since is None and any(node.frames for node in snapshot.nodes):
+            self._since = snapshot.wall
         self.watch.look(snapshot)
         self._hearing.kernels(snapshot, {job.id: job.nodes for job in self.watch.jobs})
 
@@ -69,6 +72,7 @@ class Witness:
             measured=tuple(self.measured[key] for key in sorted(self.measured)),
             focus=focus,
             seen=self.watch.seen,
+            watched_since=self._since,
         )
 
     def take(self, result: Result, place: str = "") -> None:

@@ -93,6 +93,19 @@ def test_a_node_that_is_well_is_not_blamed_and_what_stands_elsewhere_is_told(boo
     assert facts["findings elsewhere in the fleet"] == (2, "fleet")
 
 
+def test_what_was_there_when_one_began_to_watch_is_not_too_late_for_an_older_trouble(books: Playbooks) -> None:
+    began = WALL - 20
+    sick, slow = sick_link().findings
+    late = replace(sick_link(), findings=(replace(sick, since="2026-03-14T02:13:50Z"), slow))
+    seen = (Seen("job_slow", "job/4242", WALL - 400, None, 37.6, "its own past"),)
+    unknown = replace(scene(late), seen=seen)
+    assert all(entry.spans[0][0] > WALL - 200 for entry in unknown.entries if entry.finding.rule == "ib_symbol_errors")
+    known = replace(unknown, watched_since=began)
+    first, second = (diagnose(each, books).verdict for each in (unknown, known))
+    assert first.root_cause == second.root_cause == "ib_link_fault"
+    assert second.confidence > first.confidence
+
+
 def test_nothing_wrong_is_less_sure_before_the_rules_had_their_time(books: Playbooks) -> None:
     snapshot = quiet()
     old, new = (
