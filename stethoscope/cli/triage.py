@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 @source_options
 @click.option("--auto", is_flag=True, help="Ask nothing: take every answer that the facts give.")
 @click.option("--job", metavar="ID", help="About this job alone.")
-@click.option("--about", metavar="PLACE", help="About a node or a device of it: gpu-007, gpu-007/ib/mlx5_3.")
+@click.option(
+    "--about",
+    metavar="PLACE",
+    help="About a node, a device of it, a rack or a leaf: gpu-007, gpu-007/ib/mlx5_3, rack/r02.",
+)
 @click.option("--at", metavar="TIME", help="With --replay: 02:14:07 (UTC), an ISO 8601 time, +5m, -5m. [its end]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document (stethoscope.triage/1).")
 @click.option("--watch", metavar="TIME", default="20s", show_default=True, help="How long a fleet is watched first.")
