@@ -140,7 +140,7 @@ class Fanout:
                 failure = await self._attempt(lane, dialer)
             except Exception as error:  # noqa: BLE001 -- a defect met on one node must not cost the others
                 failure = LinkFailure(LinkState.ERROR, f"{type(error).__name__}: {error}")
-            pause_s = lane.backoff.failed(patient=failure.patient, live_s=lane.link.live_s)
+            pause_s = lane.backoff.failed(patient=failure.patient, slow=failure.slow, live_s=lane.link.live_s)
             lane.wake = asyncio.Event()
             lane.link.failed(failure, self._clock.wall() + pause_s)
             self._settle(lane)

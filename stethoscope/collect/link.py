@@ -46,16 +46,17 @@ _PATIENT = frozenset(
 class LinkFailure(Exception):  # noqa: N818 -- not an error of the program: a row of the fleet
     """A node could not be reached or a link ended; `detail` is cleaned text."""
 
-    def __init__(self, state: LinkState, detail: str) -> None:
-        """Keep the state and the words of the row."""
+    def __init__(self, state: LinkState, detail: str, *, slow: bool = False) -> None:
+        """Keep the state and the words of the row; `slow`: what was started may only have been late."""
         super().__init__(detail)
         self.state = state
+        self.slow = slow
         self.detail = clean(detail, DETAIL_LIMIT)
 
     @property
     def patient(self) -> bool:
         """Tell whether trying again soon is of no use, or does harm."""
-        return self.state in _PATIENT
+        return self.state in _PATIENT and not self.slow
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +200,8 @@ class NodeLink:
             return
         phase, silent_s = self._stream.phase, now - self._last_mono
         if phase is Phase.NOISE and now - self._phase_since > SENTINEL_S:
-            self.cut(LinkFailure(LinkState.PROTOCOL, f"the probe did not start within {SENTINEL_S:g} s{self._said()}"))
+            detail = f"the probe did not start within {SENTINEL_S:g} s{self._said()}"
+            self.cut(LinkFailure(LinkState.PROTOCOL, detail, slow=True))
         elif phase is Phase.READY and now - self._phase_since > FIRST_FULL_S:
             self.cut(LinkFailure(LinkState.SILENT, f"the probe started, but sent no values within {FIRST_FULL_S:g} s"))
         elif phase is Phase.LIVE and silent_s > 3 * self.tick_s + 1:

@@ -24,6 +24,11 @@ def test_what_repeating_does_not_cure_waits_ten_minutes() -> None:
     assert 0.9 * PATIENT_S <= Backoff(lambda: 0.0).failed(patient=True) <= 1.1 * PATIENT_S == 660.0
 
 
+def test_what_may_only_have_been_late_is_tried_again_soon_and_then_ever_more_rarely() -> None:
+    backoff = Backoff(lambda: 1.0)
+    assert [backoff.failed(slow=True) for _ in range(7)] == [15, 30, 60, 120, 240, 480, 600]
+
+
 def test_a_flapping_link_goes_on_waiting_longer_and_a_steady_one_starts_anew() -> None:
     backoff = Backoff(lambda: 1.0)
     for _ in range(4):

@@ -269,7 +269,7 @@ CASES = {
     "command that ends at once": Case(
         played(ends_at_once), LinkState.CLOSED, "the probe ended with exit status 1: This account is not available"
     ),
-    "slow command": Case(played(slow), LinkState.PROTOCOL, "the probe did not start within 0.8 s", True),
+    "slow command": Case(played(slow), LinkState.PROTOCOL, "the probe did not start within 0.8 s"),
     "hello and no values": Case(
         played(hello_alone), LinkState.SILENT, "the probe started, but sent no values within 0.8 s"
     ),
