@@ -7,6 +7,7 @@ slots of ten minutes for three days, and by days beyond.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,6 +69,8 @@ class Past:
         """Wall seconds of the last look at each node."""
         self._unsaved: list[tuple[str, float, Devices, Floats]] = []
         self._unsaved_nodes: dict[tuple[Scope, str], None] = {}
+        self._left: dict[tuple[Scope, str], dict[int, str]] = {}
+        """Names of devices that are gone, by place: what they counted may not be kept yet."""
         self.version = 0
         """Another one whenever something was taken."""
 
@@ -149,26 +152,42 @@ class Past:
         changed[known] = np.where(np.isnan(last[known]), np.nan, total[places])
         return changed, last, ages
 
-    def take_unsaved(self) -> tuple[list[Standing], list[Change], dict[str, float]]:
-        """Return what was not kept yet, once, in the form that `put` takes."""
-        moved: dict[Scope, set[int]] = {}
-        for id_, _, places, _ in self._unsaved:
-            moved.setdefault(self._catalogue[id_].scope, set()).update(places.tolist())
-        names = {kind: self._names(kind, wanted) for kind, wanted in moved.items()}
-        changes = [
-            Change(id_, *names[self._catalogue[id_].scope][int(place)], slot, float(amount))
-            for id_, slot, devices, amounts in self._unsaved
-            for place, amount in zip(devices, amounts, strict=True)
-        ]
+    def take_unsaved(self, most: int | None = None) -> tuple[list[Standing], list[Change], dict[str, float]]:
+        """Return what was not kept yet of at most so many nodes, of all by default, once, in the form that `put` takes.
+
+        Nothing more stands when no standings come. What a node counted and where it stands come together: one without
+        the other would count twice, or not at all.
+        """
+        chosen = dict(islice(((node, None) for node in dict.fromkeys(node for _, node in self._unsaved_nodes)), most))
+        mine = [(kind, node) for kind, node in self._unsaved_nodes if node in chosen]
+        names: dict[Scope, dict[int, tuple[str, str]]] = {}
+        for kind, node in mine:
+            devices, places = self._scopes[kind].places[node]
+            of_kind = names.setdefault(kind, {})
+            of_kind.update((place, (node, name)) for place, name in zip(_array(places).tolist(), devices, strict=True))
+            of_kind.update((place, (node, name)) for place, name in self._left.pop((kind, node), {}).items())
+        changes, later = [], []
+        known = {kind: np.fromiter(of_kind, np.int32, len(of_kind)) for kind, of_kind in names.items()}
+        for id_, slot, where, amounts in self._unsaved:
+            kind = self._catalogue[id_].scope
+            here = np.isin(where, known[kind]) if kind in known else np.zeros(len(where), np.bool_)
+            changes += [
+                Change(id_, *names[kind][place], slot, amount)
+                for place, amount in zip(where[here].tolist(), amounts[here].tolist(), strict=True)
+            ]
+            if not here.all():
+                later.append((id_, slot, where[~here], amounts[~here]))
         standings = []
-        for kind, node in self._unsaved_nodes:
+        for kind, node in mine:
             scope = self._scopes[kind]
             devices, stand = scope.places[node]
             at = _array(stand)
             last = {id_: self._logs[id_].last.at(at) for id_, metric in self._catalogue.items() if metric.scope is kind}
             standings.append(Standing(node, kind, devices, scope.first.at(at), last))
-        self._unsaved, self._unsaved_nodes = [], {}
-        return standings, changes, dict(self._seen)
+            del self._unsaved_nodes[kind, node]
+        self._unsaved = later
+        seen = {node: wall for node, wall in self._seen.items() if node in chosen} if chosen else dict(self._seen)
+        return standings, changes, seen
 
     def put_back(self, standings: Iterable[Standing], changes: Iterable[Change], seen: Mapping[str, float]) -> None:
         """Take again what `take_unsaved` gave, because it could not be kept."""
@@ -189,14 +208,6 @@ class Past:
         )
         return logs + sum(scope.first.nbytes + scope.rows.nbytes for scope in self._scopes.values())
 
-    def _names(self, kind: Scope, wanted: set[int]) -> dict[int, tuple[str, str]]:
-        return {
-            place: (node, device)
-            for node, (devices, places) in self._scopes[kind].places.items()
-            if not wanted.isdisjoint(places if isinstance(places, range) else places.tolist())
-            for device, place in zip(devices, _array(places).tolist(), strict=True)
-        }
-
     def _places(self, kind: Scope, node: str, devices: tuple[str, ...]) -> Places:
         """Return the places of some devices of a node, new ones for those that are not known."""
         places = self._numbers(kind, node, devices, alone=False)
@@ -215,6 +226,9 @@ class Past:
                 by_name[device] = scope.size
                 scope.size += 1
         places = _shortest([by_name[device] for device in devices])
+        if alone and known_devices:
+            left = set(known_devices).difference(devices)
+            self._left.setdefault((kind, node), {}).update((by_name[device], device) for device in left)
         scope.places[node] = (devices, places) if alone else (tuple(by_name), _shortest([*by_name.values()]))
         return places
 

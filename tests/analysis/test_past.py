@@ -15,10 +15,12 @@ from stethoscope.analysis.layout import Layout
 from stethoscope.analysis.past import Past
 from stethoscope.model.metric import Reason, Scope
 from stethoscope.model.past import DAY_S, SLOT_S
+from stethoscope.model.rows import identities
 from tests.builders import MONO, WALL, catalogue, fleet
 
 if TYPE_CHECKING:
     from stethoscope.model.fleet import FleetSnapshot
+    from stethoscope.model.past import Standing
 
 DOWNED, PORT = "ib_link_downed", "gpu-001/ib/mlx5_1"
 ROW = 1
@@ -131,6 +133,48 @@ def test_what_is_unsaved_makes_another_past_equal() -> None:
     other = Watching(again).see(at(300, 13))
     assert other.changed(2 * HOUR_S, 300) == 6
     assert other.past.change(DOWNED, HOUR_S, WALL + 300)[2][ROW] == 300
+
+
+def test_what_is_taken_node_by_node_is_what_is_taken_at_once() -> None:
+    def seen_twice() -> Past:
+        watching = Watching()
+        for minute, total in enumerate([7, 7, 8, 12]):
+            watching.see(at(60.0 * minute, total))
+        return watching.past
+
+    standings, changes, _ = seen_twice().take_unsaved()
+    past, parts = seen_twice(), []
+    while (part := past.take_unsaved(1))[0]:
+        assert len({standing.node for standing in part[0]}) == 1
+        assert {change.node for change in part[1]} <= {part[0][0].node}
+        assert set(part[2]) == {part[0][0].node}
+        parts.append(part)
+    assert len(parts) == 2
+    assert part[1] == []
+    assert set(part[2]) == {"gpu-001", "gpu-002"}
+    assert [change for _, some, _ in parts for change in some] == changes
+
+    def told(all_of: list[Standing]) -> list[str]:
+        return sorted(f"{one.node} {one.scope} {one.devices} {one.first} {one.last}" for one in all_of)
+
+    assert told([standing for some, _, _ in parts for standing in some]) == told(standings)
+
+
+def test_what_a_device_counted_before_it_was_gone_is_kept() -> None:
+    metric, place = "gpu_remapped_rows_corr", "gpu-001/gpu/1"
+
+    def swapped(after_s: float) -> FleetSnapshot:
+        snapshot = at(after_s, 1, metric, place)
+        gpus = list(snapshot.nodes[0].gpus)
+        gpus[1] = msgspec.structs.replace(gpus[1], uuid="GPU-new")
+        return replace(snapshot, nodes=(replace(snapshot.nodes[0], gpus=tuple(gpus)), snapshot.nodes[1]))
+
+    first = at(0, 4, metric, place)
+    old = identities(first.nodes[0], Scope.GPU)[1]
+    watching = Watching().see(first).see(at(60, 6, metric, place)).see(swapped(120))
+    standings, changes, _ = watching.past.take_unsaved()
+    assert [(change.device, change.amount) for change in changes] == [(old, 2.0)]
+    assert all(old not in standing.devices for standing in standings)
 
 
 @given(st.lists(st.integers(0, 200), min_size=2, max_size=30))
