@@ -129,15 +129,24 @@ def _path(topic: str, path: Path) -> Remark:
 
 
 def _incidents() -> Iterator[Remark]:
+    from stethoscope.errors import DataError
     from stethoscope.session.incidents import Library, incidents_dir
 
-    directory = incidents_dir()
+    try:
+        directory = incidents_dir()
+    except DataError:
+        # The settings are told of by themselves.
+        return
     remark = _path("incidents", directory)
     if remark.level != "ok" or not directory.exists():
         yield remark
         return
     library = Library(directory)
-    count, troubles = len(library.all()), library.troubles
+    try:
+        count, troubles = len(library.all()), library.troubles
+    except DataError as error:
+        yield Remark("incidents", "warning", str(error), "make the directory readable, or name another one")
+        return
     yield remark._replace(says=f"{directory}, {count:,} of them")
     if troubles:
         yield Remark(

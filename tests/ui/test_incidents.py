@@ -294,7 +294,7 @@ async def test_a_library_that_cannot_be_read_costs_only_itself(monkeypatch: pyte
         await ready(pilot)
         await pilot.press("I")
         await on(pilot, IncidentsScreen)
-        await until(pilot, lambda: any("/file: Not" in row for row in visible(app)))
+        await until(pilot, lambda: any("file: Not" in row for row in visible(app)))
         await pilot.press("escape")
         assert app.screen is app.fleet_screen
 

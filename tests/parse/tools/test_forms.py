@@ -330,6 +330,7 @@ SAMPLES = {
     "ibqueryerrors": 'Errors for "n1 HCA-1"\n   GUID 0x1 port 1: [SymbolErrorCounter == 3]\n',
     "switch_ports": "port 1/17 sl2vl default  vl-arb: weighted (high 4:64,1:32  low 0:16)\n",
     "show_gids": "mlx5_0 1 Ethernet ACTIVE eth4 4200\n",
+    "reach": "told bond0\npeer n2 address 10.2.0.2 over bond0\npeer n2 ping answers\npeer n2 tcp/29500 refused\n",
     "ss": "LISTEN 0      128          0.0.0.0:22        0.0.0.0:*\n",
     "mlxlink": "State : Active\nEffective Physical Errors : 4\n",
     "ethtool": "Settings for eth4:\n\tSpeed: 25000Mb/s\n\tLink detected: yes\n",
