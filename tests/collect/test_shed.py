@@ -13,6 +13,8 @@ from stethoscope.collect.shed import shed
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    import pytest
+
 Pair = tuple[asyncssh.SSHClientConnection, "asyncssh.SSHClientChannel[bytes]", "Heard"]
 REKEY_BYTES = 20_000
 
@@ -111,7 +113,10 @@ async def test_a_connection_keeps_what_is_its_own() -> None:
             await connection.wait_closed()
 
 
-async def test_what_is_alike_is_there_once() -> None:
+async def test_what_is_alike_is_there_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What is common is what the first connection of the process said: here it is one of these.
+    monkeypatch.setattr("stethoscope.collect.shed._lean", {})
+    monkeypatch.setattr("stethoscope.collect.shed._alike", {})
     async with server() as (port, key):
         pairs = [await connected(port, key, "one") for _ in range(2)]
         one, other = (vars(connection) for connection, _, _ in pairs)

@@ -9,15 +9,12 @@ from stethoscope.errors import DataError
 from stethoscope.model.incident import Status
 from stethoscope.ui.alike import Alike
 from stethoscope.ui.bindings import bindings_of
-from stethoscope.ui.keys import footer_of
 from stethoscope.ui.outside import copy, save
-from stethoscope.ui.present.frame import position, rule
 from stethoscope.ui.present.incident_alike import alike_rows, lemon_rows
 from stethoscope.ui.present.incident_text import incident_rows
 from stethoscope.ui.present.spans import Level, Row, Span, Tone, fit, spread
 from stethoscope.ui.screens.ask import AskScreen
-from stethoscope.ui.screens.pages import RowsScreen
-from stethoscope.ui.widgets.rows import Lines, RowsView
+from stethoscope.ui.screens.pages import PlacedScreen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +29,7 @@ _LABEL = 10
 _WIDEST = 120
 
 
-class IncidentScreen(RowsScreen):
+class IncidentScreen(PlacedScreen):
     """All that its file says."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("incident", moves=True)
@@ -88,24 +85,6 @@ class IncidentScreen(RowsScreen):
         # An answer can come while the screen is taken away.
         if self.query("#keys"):
             self._draw()
-
-    def _draw(self) -> None:
-        super()._draw()
-        self._show_position()
-
-    def _show_position(self) -> None:
-        view, glyphs = self.query_one(RowsView), self._owner.glyphs
-        words = position(view.scroll_offset.y, view.size.height, view.line_count(), glyphs)
-        self.query_one("#rule-bottom", Lines).show([rule(self.size.width or 80, glyphs, words)])
-
-    def action_move(self, rows: int, columns: int) -> None:
-        """Scroll."""
-        super().action_move(rows, columns)
-        self._show_position()
-
-    def footer_keys(self) -> list[tuple[str, str]]:
-        """Return the keys of the footer."""
-        return footer_of(self.part, replay=self._owner.replay is not None)
 
     def title_row(self, cells: int) -> Row:
         """Return which incident it is."""

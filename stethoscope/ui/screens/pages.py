@@ -89,6 +89,28 @@ class RowsScreen(Screen[None]):
         return as_text(self.rows(10_000))
 
 
+class PlacedScreen(RowsScreen):
+    """A page whose lower line says which of its lines are visible, where not all are."""
+
+    def _draw(self) -> None:
+        super()._draw()
+        self._show_position()
+
+    def _show_position(self) -> None:
+        view, glyphs = self.query_one(RowsView), self._owner.glyphs
+        words = position(view.scroll_offset.y, view.size.height, view.line_count(), glyphs)
+        self.query_one("#rule-bottom", Lines).show([rule(self.size.width or 80, glyphs, words)])
+
+    def action_move(self, rows: int, columns: int) -> None:
+        """Scroll."""
+        super().action_move(rows, columns)
+        self._show_position()
+
+    def footer_keys(self) -> list[tuple[str, str]]:
+        """Return the keys of the footer."""
+        return footer_of(self.part, replay=self._owner.replay is not None)
+
+
 class LinesScreen(Screen[None]):
     """A title, lines with a cursor that stands on those that lead somewhere, and the keys."""
 

@@ -8,12 +8,10 @@ from stethoscope.errors import StethoscopeError
 from stethoscope.model.verdict import HEALTHY
 from stethoscope.session.guided import node_for
 from stethoscope.ui.bindings import bindings_of, works
-from stethoscope.ui.keys import footer_of
-from stethoscope.ui.present.frame import position, rule
 from stethoscope.ui.present.spans import Row, Span, Tone
 from stethoscope.ui.present.triage import step_rows, triage_title
-from stethoscope.ui.screens.pages import RowsScreen
-from stethoscope.ui.widgets.rows import Lines, RowsView
+from stethoscope.ui.screens.pages import PlacedScreen
+from stethoscope.ui.widgets.rows import RowsView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from stethoscope.ui.guide import Guide
 
 
-class GuidedScreen(RowsScreen):
+class GuidedScreen(PlacedScreen):
     """A screen of a guided triage: asks while it is in front."""
 
     def __init__(self, console: StethoscopeApp, guide: Guide) -> None:
@@ -54,25 +52,6 @@ class GuidedScreen(RowsScreen):
         # A picture can be due before the screen is laid out, and while it is taken away.
         if self.is_current and self._snapshot is not None and self.query(RowsView):
             self._draw()
-
-    def _draw(self) -> None:
-        super()._draw()
-        self._show_position()
-
-    def _show_position(self) -> None:
-        """Say which of the lines are visible, where not all are."""
-        view, glyphs = self.query_one(RowsView), self._owner.glyphs
-        words = position(view.scroll_offset.y, view.size.height, view.line_count(), glyphs)
-        self.query_one("#rule-bottom", Lines).show([rule(self.size.width or 80, glyphs, words)])
-
-    def action_move(self, rows: int, columns: int) -> None:
-        """Scroll."""
-        super().action_move(rows, columns)
-        self._show_position()
-
-    def footer_keys(self) -> list[tuple[str, str]]:
-        """Return the keys of the footer."""
-        return footer_of(self.part, replay=self._owner.replay is not None)
 
     def go_on(self) -> None:
         """Ask again now, and draw."""
