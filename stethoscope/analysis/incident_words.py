@@ -54,9 +54,9 @@ def reasons_of(clues: Clues, one: Incident, same: Sequence[str], nodes: Collecti
 
 def _how_many(same: int, of: int, *, is_kind: bool) -> str:
     if same == of:
-        return "both signs the same" if of == 2 else f"all {of} signs the same"
+        return "both signs" if of == 2 else f"all {of} signs"
     # A well-known kind names the signs of every way to see it.
-    return f"{same} signs the same" if is_kind else f"{same} signs of {of} the same"
+    return f"{same} signs" if is_kind else f"{same} of {of} signs"
 
 
 def where_word(clues: Clues, one: Incident, nodes: Collection[str]) -> str:

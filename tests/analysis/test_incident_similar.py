@@ -70,7 +70,7 @@ def test_the_same_part_with_the_same_signs_is_first_and_a_shared_symptom_alone_i
     found = similar(AGAIN, ALL)
     assert [match.incident for match in found] == [RISER, KIND]
     assert found[0].score > 0.85
-    assert found[0].reasons == ("same Xid 79 on the same GPU", "same cause", "2 signs of 3 the same")
+    assert found[0].reasons == ("same Xid 79 on the same GPU", "same cause", "2 of 3 signs")
     assert found[1].reasons[:2] == ("same Xid 79", "same cause")
 
 
@@ -79,7 +79,7 @@ def test_another_node_is_less_alike_and_the_same_leaf_says_so() -> None:
     clues = Clues(OPTIC.symptoms, ("ib_link_fault",), ("gpu-009/ib/mlx5_3",), OPTIC.around, fleet="prod")
     (match,) = similar(clues, (OPTIC, other))[:1]
     assert match.incident is OPTIC
-    assert match.reasons == ("same sign ib_symbol_errors", "same cause", "both signs the same", "same leaf")
+    assert match.reasons == ("same sign ib_symbol_errors", "same cause", "both signs", "same leaf")
     here = similar(replace(clues, places=("gpu-007/ib/mlx5_3",)), (OPTIC,))
     node = similar(replace(clues, places=("gpu-007/ib/mlx5_1",)), (OPTIC,))
     away = similar(replace(clues, around=()), (OPTIC,))
