@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from stethoscope.clock import iso
 from stethoscope.errors import UsageError
 from stethoscope.model.ids import expand, node_of
+from stethoscope.model.incident import NO_NODES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 UNKNOWN = "unknown"
 """Stands for a cause or a component that nobody has written down."""
-_NO_NODES = frozenset({"job", "leaf", "pod", "rack", "storage", "spine", "switch"})
 _LEAST_REPEATS = 2
 _MOST_NODES = 8
 
@@ -226,7 +226,7 @@ def repeats(incidents: Sequence[Incident]) -> tuple[Repeat, ...]:
 def _touched(one: Incident) -> set[str]:
     """Return the culprits and their nodes; without culprits the nodes that it names, unless they are many."""
     touched = set(one.places)
-    touched |= {node for place in one.places if (node := node_of(place)) not in _NO_NODES}
+    touched |= {node for place in one.places if (node := node_of(place)) not in NO_NODES}
     return touched or set(_few(one.nodes))
 
 

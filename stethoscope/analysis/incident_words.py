@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stethoscope.model.ids import node_of
+from stethoscope.model.incident import NO_NODES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from stethoscope.model.incident import Clues, Incident
 
-NO_NODES = ("job", "leaf", "rack", "pod", "storage", "fabric", "spine", "rail")
-"""First parts of places that are not on a node."""
 _WIDTHS = {"leaf": 0, "rail": 1, "rack": 2, "pod": 3}
 _CODES = {"xid": "Xid", "sxid": "SXid"}
 _PARTS = {

@@ -107,6 +107,12 @@ COMPONENTS = (
 """Words for what was broken; another word in a file is kept, and said by `kb list --troubles`."""
 
 
+NO_NODES = frozenset((
+    "job", "leaf", "spine", "switch", "rail", "fabric", "rack", "pod", "row", "storage", "fleet",
+))  # fmt: skip
+"""First parts of places that are on no node."""
+
+
 @dataclass(frozen=True, slots=True)
 class Trouble:
     """A file of the directory that could not be read, or says something odd; it costs only itself."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from stethoscope.clock import from_iso
 from stethoscope.model.finding import Severity
 from stethoscope.model.ids import fold, node_of
-from stethoscope.model.incident import Clues, Incident, Times
+from stethoscope.model.incident import NO_NODES, Clues, Incident, Times
 from stethoscope.model.logs import HEALTHY, UNKNOWN
 from stethoscope.session.incident_signs import entry_signs, log_signs, verdict_signs
 from stethoscope.session.incident_words import component_of, entry_body, log_body, title_of, verdict_body
@@ -30,8 +30,6 @@ _MOST_PLACES, _MOST_LEAVES = 12, 2
 _BEFORE_S = 3600.0
 """What ended so long before the trouble began has nothing to do with it."""
 _OF_NOW_S = 6 * 3600.0
-_NOT_NODES = frozenset({"job", "leaf", "rack", "pod", "storage", "fabric", "switch"})
-"""First parts of places that are on no node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +290,7 @@ def culprit_places(culprits: Iterable[Culprit]) -> tuple[str, ...]:
 
 def _on_node(place: str) -> str:
     node = node_of(place)
-    return "" if node in _NOT_NODES else node
+    return "" if node in NO_NODES else node
 
 
 def _nodes(places: Iterable[str]) -> set[str]:

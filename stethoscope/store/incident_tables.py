@@ -6,13 +6,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from stethoscope.errors import UsageError
+from stethoscope.model.incident import NO_NODES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stethoscope.model.incident import Incident
 
-VERSION = 2
+VERSION = 3
 """Grows with every change of what the index holds: one of another version is not looked at."""
 
 # In words a rank says how much a word counts in each of the columns.
@@ -127,7 +128,7 @@ def _terms(incident: Incident) -> Iterator[tuple[str, str]]:
         yield from (("place", "/".join(parts[:count])) for count in range(1, len(parts) + 1))
         if parts[0] == "job" and len(parts) > 1:
             yield "job", parts[1]
-        elif parts[0] not in _NO_NODES:
+        elif parts[0] not in NO_NODES:
             on_nodes = True
             yield "node", parts[0]
             yield from _devices(parts)
@@ -135,9 +136,6 @@ def _terms(incident: Incident) -> Iterator[tuple[str, str]]:
     yield from (("node", node) for node in nodes)
     if not on_nodes and len(nodes) <= _NODES_AS_PLACES:
         yield from (("place", node) for node in nodes)
-
-
-_NO_NODES = {"leaf", "spine", "rack", "pod", "row", "job", "storage", "fleet", "switch", "rail"}
 
 
 def _devices(parts: list[str]) -> Iterator[tuple[str, str]]:

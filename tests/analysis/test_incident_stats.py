@@ -7,6 +7,7 @@ from dataclasses import replace
 from stethoscope.analysis.incident_stats import Spans, Took, spans_of, stats
 from stethoscope.clock import from_iso
 from stethoscope.model.incident import Incident, Link, Status, Times
+from stethoscope.store.incident_tables import terms_of
 
 
 def at(text: str) -> float:
@@ -113,6 +114,12 @@ def test_what_comes_back_is_the_part_and_the_node_where_more_of_it_came() -> Non
     ]
     assert summed.repeats[0].incidents[0] == "INC-2026-03-03-aaa03"
     assert summed.repeats[3].causes == (("gpu_hw_fault", 1), ("unknown", 1))
+
+
+def test_what_is_on_no_node_makes_none_come_back() -> None:
+    every = [one(number, "2026-01-15", places=("rail/3", "spine/s1")) for number in (1, 2)]
+    assert sorted(repeat.place for repeat in stats(every).repeats) == ["rail/3", "spine/s1"]
+    assert terms_of(every[0]) & {("node", "rail"), ("node", "spine")} == set()
 
 
 def test_nothing_adds_up_to_nothing() -> None:
