@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _FLAT, _MOST_IDLE = 0.03, 0.5
 """Share of what its sisters send below which a port is idle; more idle ones than so many are none."""
-_LEAST_BYTES = 1e6
-"""Ports whose sisters send less are not compared."""
+_LEAST_PORTS, _LEAST_BYTES = 4, 1e6
+"""Fewer ports, and ports whose sisters send less, are not compared."""
 _SPREAD = 6.0
 _MANY_SPIKES, _LEAST_STEPS, _JUMP, _MOST_HIGH = 4, 40, 0.06, 0.4
 """So many jumps of the loss, in a curve of so many steps at least, each so high as a share, are odd."""
@@ -37,15 +37,10 @@ def idle_ports(snapshot: FleetSnapshot, nodes: Iterable[Node]) -> list[str]:
     table = snapshot.tables.get(Scope.PORT)
     if table is None or "ib_port_xmit_data" not in table.index:
         return []
-    spots = [
-        (node, position, row)
-        for node in nodes
-        if not node.is_stale(snapshot.mono)
-        for position, row in enumerate(snapshot.rows(node, Scope.PORT))
-    ]
-    if len(spots) < 4:
+    live = [(node, snapshot.rows(node, Scope.PORT)) for node in nodes if not node.is_stale(snapshot.mono)]
+    if sum(len(rows) for _, rows in live) < _LEAST_PORTS:
         return []
-    rows = [row for _, _, row in spots]
+    rows = np.concatenate([np.arange(rows.start, rows.stop) for _, rows in live])
     number = table.index["ib_port_xmit_data"]
     known = np.asarray(table.reasons[number, rows]) == 0
     values = np.where(known, np.asarray(table.values[number, rows], dtype=np.float64), np.nan)
@@ -56,7 +51,8 @@ def idle_ports(snapshot: FleetSnapshot, nodes: Iterable[Node]) -> list[str]:
         idle = values < _FLAT * middle
     if middle < _LEAST_BYTES or not idle.any() or idle.mean() > _MOST_IDLE:
         return []
-    return [snapshot.place(spots[at][0], Scope.PORT, spots[at][1]) for at in np.flatnonzero(idle).tolist()]
+    quiet = set(rows[idle].tolist())
+    return [snapshot.place(node, Scope.PORT, row - own.start) for node, own in live for row in own if row in quiet]
 
 
 def slow_disks(snapshot: FleetSnapshot, nodes: Iterable[Node]) -> Iterator[tuple[str, float, float]]:
