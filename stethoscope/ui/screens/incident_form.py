@@ -91,7 +91,7 @@ class FormScreen(Screen[None]):
         self._keeping: Timer | None = None
         self._order = threading.Lock()
         self._newest = 0
-        self._busy = False
+        self._saving: asyncio.Task[None] | None = None
         self._done = False
         self._texts = texts_of(incident)
         self._causes: dict[str, RootCause] = {}
@@ -232,7 +232,7 @@ class FormScreen(Screen[None]):
 
     def action_save(self) -> None:
         """Record it, as open where nobody says what fixed it."""
-        if self._busy or self._done:
+        if self._done or (self._saving is not None and not self._saving.done()):
             return
         said = self.says()
         if said.problems:
@@ -247,8 +247,7 @@ class FormScreen(Screen[None]):
             self.query_one("#title").focus()
             self._owner.tell("a title is missing: one line, what was wrong and where")
             return
-        self._busy = True
-        asyncio.create_task(self._save(one))  # noqa: RUF006  the screen lives as long as it
+        self._saving = asyncio.create_task(self._save(one))
 
     async def _save(self, one: Incident) -> None:
         from stethoscope.store.incidents import ConflictError
@@ -271,16 +270,16 @@ class FormScreen(Screen[None]):
             self._owner.note_recorded(self._key, saved.id)
             what = "recorded" if version is None else "saved"
             self._owner.tell(f"{what} as {saved.status.value}: {saved.id}{secrets}", seconds=6)
-            return
-        finally:
-            self._busy = False
+
+    def _stop_keeping(self) -> None:
+        if self._keeping is not None:
+            self._keeping.stop()
+            self._keeping = None
 
     async def _end(self) -> None:
         """Go back; no draft is needed any more."""
         self._done = True
-        if self._keeping is not None:
-            self._keeping.stop()
-            self._keeping = None
+        self._stop_keeping()
         await asyncio.to_thread(self._owner.library.drop_draft, self._key)
         if self.is_current:
             self._owner.pop_screen()
@@ -290,12 +289,11 @@ class FormScreen(Screen[None]):
         """Show what somebody else wrote meanwhile beside what stands here."""
         from stethoscope.ui.screens.incident_conflict import ConflictScreen
 
-        def take(chosen: ToWrite | None) -> None:
-            if chosen is not None:
-                self._version, self._busy = chosen.over, True
-                asyncio.create_task(self._save(chosen.incident))  # noqa: RUF006  the screen lives as long as it
+        def take(chosen: ToWrite) -> None:
+            self._version = chosen.over
+            self._saving = asyncio.create_task(self._save(chosen.incident))
 
-        self._owner.push_screen(ConflictScreen(self._owner, mine, conflict.theirs, self._base), take)
+        self._owner.push_screen(ConflictScreen(self._owner, mine, conflict.theirs, self._base, take))
 
     async def action_edit_outside(self) -> None:
         """Open all of it in the editor of the user."""
@@ -321,9 +319,7 @@ class FormScreen(Screen[None]):
     def action_leave(self) -> None:
         """Go back; what was typed is kept."""
         if self._keeping is not None or self._is_kept:
-            if self._keeping is not None:
-                self._keeping.stop()
-                self._keeping = None
+            self._stop_keeping()
             self._owner.beside(self._storing(is_left=True), lambda _: None, failed="the draft is not kept")
             self._owner.tell("kept as a draft: I opens it again", seconds=6)
         self._owner.pop_screen()
