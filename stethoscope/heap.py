@@ -7,20 +7,25 @@ from functools import cache
 from typing import Any
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
-"""Of glibc's mallopt."""
-_KEPT = 2 * 2**20
-"""So many bytes at the end of the heap stay for what is needed next; larger arrays go back at once."""
+"""Names of parameters of glibc's `mallopt` (malloc.h)."""
+_LARGE = 256 * 1024
+"""Bytes from which memory comes from the system and goes back to it at once."""
+_SPARE = 1024 * 1024
+"""Free bytes at the end of the heap that may stay."""
 
 
 def one_heap() -> None:
-    """Let all threads use one heap, which shrinks; before there is another thread. What one thread has given back,
-    others need a moment later: with a heap for each, and an end that grows to 64 MiB, a fleet of 2,000 nodes keeps
-    27 MiB that nobody uses."""
-    set_option = _function("mallopt")
-    if set_option is None:
-        return
-    for option, value in ((_ARENA_MAX, 1), (_MMAP_THRESHOLD, _KEPT), (_TRIM_THRESHOLD, _KEPT)):
-        set_option(option, value)
+    """Let all threads use one heap; before there is another thread. What one thread has given back, others need a
+    moment later: with a heap for each, and an end that grows to 64 MiB, a fleet of 2,000 nodes keeps 27 MiB that
+    nobody uses."""
+    _set(_ARENA_MAX, 1)
+    part_large()
+
+
+def part_large() -> None:
+    """Keep large arrays out of the heap of what is small, and let that shrink."""
+    _set(_MMAP_THRESHOLD, _LARGE)
+    _set(_TRIM_THRESHOLD, _SPARE)
 
 
 def give_back() -> None:
@@ -29,6 +34,12 @@ def give_back() -> None:
     trim = _function("malloc_trim")
     if trim is not None:
         trim(ctypes.c_size_t(0))
+
+
+def _set(option: int, value: int) -> None:
+    set_option = _function("mallopt")
+    if set_option is not None:
+        set_option(option, value)
 
 
 @cache

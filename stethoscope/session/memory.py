@@ -14,6 +14,8 @@ import gc
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from stethoscope.heap import give_back, part_large
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -31,17 +33,9 @@ _LARGE_FLEET = 1024
 """From so many nodes on lines alone keep thousands of objects coming and going."""
 _WORTH_FREEZING = 100
 """Nodes that must have connected anew before it is worth freezing again."""
-_MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1
-"""Names of two parameters of glibc's `mallopt` (malloc.h)."""
-_LARGE = 256 * 1024
-"""Bytes from which memory comes from the system and goes back to it at once."""
-_SPARE = 1024 * 1024
-"""Free bytes at the end of the heap that may stay."""
 _TIDY_AFTER = (1, 240, 1200)
 """Rounds of tending behind the end of a wave after which what is there is frozen and memory is given back: again when
 everything was read once, which brings as many objects as connecting did."""
-
-
 _TRIM_EVERY = 240
 """Rounds after which memory is given back again: what the rules work with comes and goes."""
 
@@ -63,7 +57,7 @@ class MemoryTuning:
         if self._before is None:
             self._before = gc.get_threshold()
             gc.set_threshold(*_THRESHOLDS)
-            _part_large()
+            part_large()
         if self._executor is None:
             self._executor = ThreadPoolExecutor(threads, thread_name_prefix="session")
             loop.set_default_executor(self._executor)
@@ -89,7 +83,7 @@ class MemoryTuning:
             return
         if self._executor is not None:
             # In a thread, so that only who needs new memory just then has to wait.
-            self._executor.submit(_trim)
+            self._executor.submit(give_back)
 
     def stop(self) -> None:
         """Put the collector back as it was."""
@@ -97,22 +91,3 @@ class MemoryTuning:
             gc.set_threshold(*self._before)
             gc.unfreeze()
             self._before = None
-
-
-def _part_large() -> None:
-    """Keep large arrays out of the heap of what is small, where the C library can (glibc)."""
-    import ctypes
-
-    tune = getattr(ctypes.CDLL(None), "mallopt", None)
-    if tune is not None:
-        tune(_MMAP_THRESHOLD, _LARGE)
-        tune(_TRIM_THRESHOLD, _SPARE)
-
-
-def _trim() -> None:
-    """Give free memory back to the system, where the C library can (glibc)."""
-    import ctypes
-
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
