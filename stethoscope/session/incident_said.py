@@ -1,4 +1,4 @@
-"""Reads back what the program printed as JSON (a triage, a decoded log, one finding), to make an incident of it.
+"""Reads back what the program printed as JSON (a triage, a decoded log), to make an incident of it.
 
 Such a file may have been edited, or come from elsewhere: every text is cleaned, and what has another form is left out.
 """
@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from stethoscope.clock import from_iso
 from stethoscope.errors import DataError
-from stethoscope.model.finding import Fact, Finding, Severity
+from stethoscope.model.finding import Fact, Severity
 from stethoscope.model.logs import Culprit, Event, LogVerdict, Origin
-from stethoscope.model.night import Entry
 from stethoscope.model.verdict import Diagnosis, PathStep, Verdict
 from stethoscope.session.incident_draft import LogSaid
 from stethoscope.text import clean
@@ -52,39 +51,6 @@ def log_said_of(document: object, where: str = "") -> LogSaid:
         tuple(_log_verdict(one) for one in _maps(said.get("alternatives"))),
         lambda signature: meanings.get(signature, ""),
         tuple(name for one in _maps(said.get("files")) if (name := _text(one.get("name")))),
-    )
-
-
-def entry_of(document: object, where: str = "") -> Entry:
-    """Return one finding of `findings --json` or `check --json`; DataError for another document."""
-    said = _map(document)
-    if not _text(said.get("rule")) or not isinstance(said.get("where"), list):
-        raise DataError("this is no finding: it has no rule and no places", where=where)
-    since = _moment(said.get("since"))
-    if since is None:
-        raise DataError("this finding does not say since when", where=where)
-    severity, cleared = _severity(said.get("severity")), _moment(said.get("cleared_at"))
-    finding = Finding(
-        id=_text(said.get("id")),
-        rule=_text(said.get("rule")),
-        severity=severity,
-        where=_texts(said.get("where")),
-        nodes=_text(said.get("nodes")),
-        since=_text(said.get("since")),
-        summary=_text(said.get("summary")),
-        confidence=_number(said.get("confidence")) or 0.0,
-        root_cause=_text(said.get("root_cause")) or None,
-        evidence=_facts(said.get("evidence")),
-        cause=_text(said.get("cause")),
-        message=_text(said.get("message")),
-    )
-    times = said.get("times")
-    return Entry(
-        finding,
-        seen=cleared if cleared is not None else since,
-        spans=((since, cleared),),
-        times=times if isinstance(times, int) and times > 0 else 1,
-        worst=_severity(said.get("highest")) if said.get("highest") else severity,
     )
 
 

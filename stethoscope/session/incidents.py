@@ -286,10 +286,6 @@ class Library:
         found = self._asked(lambda index: index.for_place(place))
         return [one for one in found if can_be_one(fleet, one.fleet)]
 
-    def with_symptom(self, symptom: str) -> list[Incident]:
-        """Return the incidents with that sign, the latest first, references last: `xid.79`, `ib_symbol_errors`."""
-        return self._asked(lambda index: index.with_term("sig", symptom))
-
     def lemons(self, places: Sequence[str] | None = None, fleet: str = "") -> list[Lemon]:
         """Return the parts that keep coming back, of all or of `places`, with `fleet` of no other fleet; DataError for
         broken settings of theirs."""

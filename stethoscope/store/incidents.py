@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from stethoscope.errors import DataError
-from stethoscope.model.incident import Incident, Trouble
+from stethoscope.model.incident import Incident, Status, Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -270,8 +270,6 @@ def digest(content: bytes) -> str:
 
 def as_reference(incident: Incident) -> Incident:
     """Return an incident of the bundled ones as what it is, whatever its file says of its status."""
-    from stethoscope.model.incident import Status
-
     return incident if incident.is_reference else replace(incident, status=Status.REFERENCE)
 
 

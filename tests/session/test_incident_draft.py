@@ -27,7 +27,7 @@ from stethoscope.session.incident_draft import (
     draft_of_log,
     draft_of_verdict,
 )
-from stethoscope.session.incident_said import diagnosis_of, entry_of, log_said_of
+from stethoscope.session.incident_said import diagnosis_of, log_said_of
 from stethoscope.session.incident_words import component_of, title_of
 from stethoscope.specs.root_cause import load_root_causes
 from tests.builders import WALL, fleet
@@ -182,9 +182,6 @@ def test_what_the_program_printed_is_read_back() -> None:
         (LINK,),
         "all alike",
     )
-    at = scene(sick_link())
-    entry = entry_of(at.entries[0].as_json(WALL))
-    assert (entry.finding.where, entry.since) == (at.entries[0].finding.where, at.entries[0].since)
     said = log_said_of(
         {
             "schema": "stethoscope.decode/1",
@@ -198,7 +195,7 @@ def test_what_the_program_printed_is_read_back() -> None:
 
 @pytest.mark.parametrize("document", [None, [], {}, {"schema": "stethoscope.check/1"}, {"schema": 3}])
 def test_another_document_is_an_error(document: object) -> None:
-    for read in (diagnosis_of, log_said_of, entry_of):
+    for read in (diagnosis_of, log_said_of):
         with pytest.raises(DataError):
             read(document, "x.json")
 
