@@ -67,7 +67,9 @@ def diagnose(scene: Scene, books: Playbooks) -> Diagnosis:
     ]
     verdict = verdict_of([first, *together], severity_of(first, books), books, places, _rivals(first, order))
     others = [one for one in order if one.cause != first.cause and one.score >= 0.15 and _competes(first, one)][:2]
-    also = [one for one in believed[1:] if one not in together and not _competes(first, one)]
+    also = [
+        one for one in believed[1:] if one not in together and (one.cause == first.cause or not _competes(first, one))
+    ]
     alternatives = tuple(
         verdict_of([one], severity_of(one, books), books, places, [], ceiling=verdict.confidence * 0.6)
         for one in others

@@ -33,7 +33,7 @@ _SAME_MOMENT_S = 120.0
 _STOOD_S = 15.0
 _FIRM = 0.85
 """What many have at once is as sure as the surest of them, from so much on wholly."""
-_HINT = 0.4
+HINT = 0.4
 """What weighs less is a hint: many at once are chance in a large fleet."""
 _MOST_MATCHES = 64
 _MOST_RANKS = 3
@@ -371,7 +371,7 @@ def gathered(claims: Sequence[Claim], books: Playbooks, places: Places) -> Itera
                 if len(parts) < gathers.least or len(nodes) < gathers.nodes:
                     continue
                 surest = max(claim.weight for claim in parts.values())
-                if surest < _HINT or (gathers.at == "leaf" and len(near) < gathers.least):
+                if surest < HINT or (gathers.at == "leaf" and len(near) < gathers.least):
                     continue
                 first = min(parts.values(), key=_key)
                 weight = gathers.weight * min(1.0, surest / _FIRM)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stethoscope.analysis.triage_case import ENDED, NONE, SLOWER, STOPPED
+from stethoscope.analysis.triage_claims import HINT
 from stethoscope.model.ids import node_of
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ _FITS = 0.6
 """What explains others elsewhere in a job has to fit what the job does at least so well."""
 _SOME = 0.42
 """... and weighs at least so much."""
+_OWN = ("finding", "measured")
+"""What looks at a place itself; a log may tell of it who only waits for it."""
 _NOT_SO, _ELSEWHERE = 0.3, 0.55
 _CLEAR, _OLD = 0.7, 0.8
 """What weighs so much and is new leaves so much of the fit of what is old."""
@@ -330,11 +333,18 @@ def _follows(cause: Hypothesis, other: Hypothesis, places: Places) -> str:
     if cause.spec is None or cause.weight < _LEAST_SHARE * other.weight or cause.weight < 0.3:
         return ""
     for follows in cause.spec.explains:
-        if follows.at in ("job", "all") and (cause.fit < _FITS or cause.weight < _SOME):
+        if follows.at in ("job", "all") and (
+            cause.fit < _FITS or cause.weight < _SOME or (cause.cause == other.cause and _is_of_its_own(other))
+        ):
             continue
         if other.cause in follows.causes and _reaches(cause, other, follows.at, places) and _in_time(cause, other):
             return follows.at
     return ""
+
+
+def _is_of_its_own(one: Hypothesis) -> bool:
+    """Tell whether more than hints were seen at its very place: a fault, not what another of its kind does to it."""
+    return any(claim.source in _OWN and claim.weight > HINT for claim in one.claims)
 
 
 def _in_time(cause: Hypothesis, other: Hypothesis) -> bool:

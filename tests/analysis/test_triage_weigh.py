@@ -23,6 +23,7 @@ from stethoscope.model.scheduler import Job
 from stethoscope.model.verdict import Heard, Measured, Scene
 from stethoscope.specs.playbook import load_playbooks
 from stethoscope.specs.playbook_forms import WhenSpec
+from tests.builders import fleet
 
 BOOKS = load_playbooks()
 JOB = Job("7", nodes=("gpu-001", "gpu-002", "gpu-003"))
@@ -88,6 +89,27 @@ def test_another_node_explains_nothing_of_a_node() -> None:
     hypotheses = hypotheses_of([claim("psu_fault", "gpu-001"), claim("gpu_power", "gpu-002/gpu/3")], BOOKS, PLACES)
     explain(hypotheses, PLACES)
     assert all(one.explained_by is None for one in hypotheses)
+
+
+@pytest.mark.parametrize(
+    ("source", "weight", "free"),
+    [
+        # Symbol errors, or a bad transceiver, there as well: two sick links.
+        ("finding", 0.9, ["gpu-001", "gpu-003"]),
+        ("measured", 0.8, ["gpu-001", "gpu-003"]),
+        # It only waits for acknowledgements, or its log says that the other end does not answer.
+        ("finding", 0.3, ["gpu-001"]),
+        ("log", 0.8, ["gpu-001"]),
+    ],
+)
+def test_a_fault_explains_what_it_does_elsewhere_and_no_other_of_its_kind(
+    source: str, weight: float, free: list[str]
+) -> None:
+    sick = claim("ib_link_fault", "gpu-001/ib/mlx5_3")
+    other = claim("ib_link_fault", "gpu-003/ib/mlx5_5", weight=weight, since=110.0, source=source)
+    hypotheses = hypotheses_of([sick, other], BOOKS, PLACES)
+    explain(hypotheses, PLACES)
+    assert [one.unit for one in hypotheses if one.explained_by is None] == free
 
 
 def test_the_finest_place_is_the_culprit() -> None:
@@ -385,6 +407,20 @@ def test_a_rack_that_gets_warmer_counts_where_it_does_harm(
     entry = Entry(found, 200.0, ((100.0, None),), worst=severity)
     (one, *_) = claims_of(replace(SCENE, entries=(entry,)), BOOKS, OfOneRack(SCENE), [])
     assert (one.places, one.weight) == expected
+
+
+def test_a_state_that_a_finding_quotes_is_no_reason_where_it_is_as_ever() -> None:
+    port = "gpu-001/ib/mlx5_3"
+    errors = Fact("ib_symbol_error rate 60 s", 40, "at most 120/h", port, "", "probe")
+    states = [Fact("ib_port_state", word, "", port, "", "probe") for word in ("Active", "Init")]
+    down = Fact("ib_port_phys_state", "LinkUp", "above Polling", port, "", "probe")
+    found = Finding(
+        "ib_symbol_errors@gpu-001", "ib_symbol_errors", Severity.P1, (port,), "gpu-001", "", "symbol errors +40/s",
+        root_cause="ib_link_fault", evidence=(errors, states[0], down, states[1]),
+    )  # fmt: skip
+    scene = Scene(0.0, fleet(), (Entry(found, 200.0, ((100.0, None),), worst=Severity.P1),))
+    (one,) = claims_of(scene, BOOKS, Places(scene), [])
+    assert one.facts == (errors, down, states[1])
 
 
 @pytest.mark.parametrize(("elsewhere", "fits"), [(0, 1.0), (3, 0.3)])
