@@ -85,7 +85,6 @@ class Correlation:
         self._sight.forget()
         self._known.clear()
         self._joined = _NOTHING_JOINED
-        self._joined = ((), [], None)
 
     def dark(self, moment: Moment, active: dict[str, Flags], *, single_look: bool) -> list[Dark]:
         """Return what the monitor does not see because of itself, and take that out of `active`, by rule id.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from asyncssh.logging import logger
@@ -79,7 +80,9 @@ def shed(connection: asyncssh.SSHClientConnection, channel: asyncssh.SSHClientCh
         if trusted == key:
             vars(connection)["_server_host_key"] = trusted
     for whole in (connection, channel, options):
-        _slim(whole)
+        # Objects of another asyncssh that cannot be made less stay as they are: a link is worth more than its memory.
+        with suppress(AttributeError, TypeError):
+            _slim(whole)
 
 
 def _slim(one: Any) -> None:

@@ -127,6 +127,19 @@ async def test_what_is_alike_is_there_once(monkeypatch: pytest.MonkeyPatch) -> N
             connection.abort()
 
 
+async def test_a_connection_of_another_asyncssh_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stethoscope.collect.shed._lean", {})
+    async with server() as (port, key):
+        connection, channel, heard = await connected(port, key, "one")
+        vars(connection)["_mac_algs"] = [["no", "name"]]
+        shed(connection, channel)
+        assert own(connection, "_mac_algs") == [["no", "name"]]
+        channel.write(b"a line")
+        assert await heard.until(6) == b"a line"
+        connection.abort()
+        await connection.wait_closed()
+
+
 def own(one: object, name: str) -> Any:
     """Return an attribute that is not meant for others."""
     return getattr(one, name)
