@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stethoscope.model.finding import Severity
 from stethoscope.model.ids import node_of
+from stethoscope.model.incident_body import lines_of as text_lines
 from stethoscope.model.verdict import HEALTHY, UNKNOWN
 from stethoscope.parse.prefix import PeelState, peel
 from stethoscope.text import clean
@@ -78,13 +79,11 @@ def signature_drafts(incident: Incident, known: Signatures, cause: str) -> tuple
 def lines_of(incident: Incident) -> Iterator[str]:
     """Yield the lines of logs that the text of an incident keeps, without what logs put before them."""
     state = PeelState(newest=incident.at or 0.0)
-    is_inside = False
-    for line in incident.body.splitlines():
+    for line, is_code, _ in text_lines(incident.body):
         if _FENCE.match(line):
-            is_inside = not is_inside
             continue
         quoted = _QUOTED.match(line.strip())
-        if is_inside or quoted is not None:
+        if is_code or quoted is not None:
             text = peel(line if quoted is None else quoted[1], state).text.strip()
             # What people type to get at a log is none of it.
             if len(text) >= _SHORTEST and not text.startswith(("$ ", "# ")):

@@ -113,6 +113,11 @@ def test_lines_that_are_known_teach_nothing() -> None:
     assert "keeps no line" in signature_drafts(Incident("INC-1", "x"), load_signatures(), "")[1][0]
 
 
+def test_a_fence_inside_of_a_block_does_not_end_it() -> None:
+    body = "~~~\nlost server stor-04\n```\nlost server stor-05\n~~~\nwords of a person\n"
+    assert list(lines_of(Incident("INC-1", "x", body=body))) == ["lost server stor-04", "lost server stor-05"]
+
+
 @given(st.text(max_size=200))
 @settings(deadline=None, max_examples=60)
 def test_any_line_makes_a_pattern_that_finds_it(text: str) -> None:
