@@ -110,7 +110,8 @@ def _of_finding(entry: Entry, books: Playbooks, places: Places) -> Iterator[Clai
             meant, weight = (finding.cause,), max(weight, _of_racks(spec))
         else:
             meant = tuple(dict.fromkeys(one for place in finding.where for one in places.part(place, part)))
-        facts = finding.evidence[:_MOST_FACTS] or (
+        # What a finding quotes of a state that is as ever is no reason.
+        facts = tuple(fact for fact in finding.evidence if not places.is_usual(fact))[:_MOST_FACTS] or (
             Fact(finding.summary, None, "", finding.where[0] if finding.where else "", iso(since), finding.rule),
         )
         yield Claim(

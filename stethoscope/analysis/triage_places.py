@@ -7,6 +7,8 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from stethoscope.analysis.job_list import known_nodes
 from stethoscope.model.ids import gpu_place, job_place, node_of, port_place
 from stethoscope.model.metric import Scope
@@ -14,7 +16,9 @@ from stethoscope.model.metric import Scope
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from stethoscope.model.finding import Fact
     from stethoscope.model.fleet import FleetSnapshot, Node
+    from stethoscope.model.metric import Metric
     from stethoscope.model.scheduler import Job
     from stethoscope.model.verdict import Scene
 
@@ -36,6 +40,7 @@ class Places:
         known = {job.id: job for job in (*scene.snapshot.jobs, *scene.jobs)}
         self.jobs: tuple[Job, ...] = tuple(known[id_] for id_ in sorted(known))
         self._nodes: dict[str, tuple[Node, ...]] = {job.id: tuple(self._known(job)) for job in self.jobs}
+        self._usual: dict[str, str] = {}
 
     def _known(self, job: Job) -> Iterable[Node]:
         return known_nodes(job, self._snapshot)
@@ -69,6 +74,26 @@ class Places:
     def names(self) -> set[str]:
         """Return the names of all nodes of the fleet."""
         return set(self._snapshot.by_name)
+
+    def is_usual(self, fact: Fact) -> bool:
+        """Tell whether a fact that nothing was expected of is the state that most such devices of the fleet are in."""
+        metric = self._snapshot.catalogue.get(fact.fact)
+        if fact.expected or metric is None or not metric.words or metric.bitmask:
+            return False
+        return fact.value == self._usual_word(metric)
+
+    def _usual_word(self, metric: Metric) -> str:
+        """Return the state that more than half of the devices are in, of which it is known; else nothing."""
+        if metric.id not in self._usual:
+            self._usual[metric.id] = ""
+            table = self._snapshot.tables.get(metric.scope)
+            if table is not None and metric.id in table.index:
+                number = table.index[metric.id]
+                known = table.values[number][table.reasons[number] == 0]
+                for code, word in metric.words:
+                    if 2 * np.count_nonzero(known == code) > len(known):
+                        self._usual[metric.id] = word
+        return self._usual[metric.id]
 
     def order(self, place: str) -> tuple[int, str]:
         """Return what places are sorted by: the order of nodes, then their names."""
