@@ -92,7 +92,7 @@ def command(
         return _flight(names, directories_of(playbooks), as_json=as_json, every=every, ascii_only=ascii_only)
     if (stacks and not on_nodes) or kind == "stacks":
         return _stacks(names, directories_of(playbooks), as_json=as_json, every=every, ascii_only=ascii_only)
-    zone = _zone(tz)
+    zone = zone_of(tz) if tz is not None else None
     wanted = _wanted(since, until, None if on_nodes else node, zone)
 
     def show(decoded: Decoded) -> None:
@@ -252,11 +252,13 @@ def _wanted(since: str | None, until: str | None, node: str | None, zone: tzinfo
     return wanted
 
 
-def _zone(name: str | None) -> tzinfo | None:
-    if name is None:
-        return None
+def zone_of(name: str) -> tzinfo:
+    """Return the zone that `--tz` names; UsageError for one that is none."""
+    from datetime import UTC
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+    if name.upper() in ("UTC", "Z"):
+        return UTC
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):

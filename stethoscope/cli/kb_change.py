@@ -11,6 +11,7 @@ from stethoscope.cli.kb_shared import (
     HELP,
     changeable,
     found,
+    given,
     identities,
     identity_argument,
     incidents_option,
@@ -47,7 +48,9 @@ def edit(identity: str, name: str | None, as_json: bool, incidents: str | None) 
     path, version = _file_of(books, identity)
     before = books.files.read(version.path).incident
     if name is not None:
-        made: Incident | None = books.save_text(_given(name), version)
+        text = given("--file", name)
+        refuse_marks(text, name)
+        made: Incident | None = books.save_text(text, version)
     else:
         made = _edited(books, path, version)
     if made is None:
@@ -129,19 +132,6 @@ def refuse_marks(text: str, where: str) -> None:
     line = marked_at(text)
     if line is not None:
         raise DataError("a merge is not finished here: choose, and take the marks out", where=f"{where}:{line}:1")
-
-
-def _given(name: str) -> str:
-    import sys
-    from pathlib import Path
-
-    try:
-        raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-    except OSError as error:
-        raise UsageError(f"--file: {name}: {error.strerror or error}") from None
-    text = raw.decode("utf-8-sig", "replace").replace("\r\n", "\n")
-    refuse_marks(text, name)
-    return text
 
 
 @click.command(context_settings=HELP)

@@ -16,13 +16,12 @@ from stethoscope.cli.kb_shared import (
     library,
     meanings,
     print_json,
+    tell_query,
 )
 from stethoscope.cli.say import say
 from stethoscope.errors import EXIT_DATA, EXIT_HEALTHY, DataError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from datetime import tzinfo
-
     from stethoscope.model.incident import Incident
     from stethoscope.session.incident_import import Taken
     from stethoscope.session.incidents import Library
@@ -69,8 +68,7 @@ def _chosen(books: Library, words: tuple[str, ...]) -> list[Incident]:
             if any(word.upper().startswith("INC-") for word in words):
                 raise
     answer = books.search(" ".join(words), EVERY)
-    for note in answer.notes:
-        say(note, err=True)
+    tell_query(answer)
     fits = [hit.incident for hit in answer.hits]
     # A well-known kind is no part of a report of nights, unless nothing else was asked for.
     nights = [one for one in fits if not one.is_reference] or fits
@@ -116,6 +114,7 @@ def import_(
     What is understood becomes fields; all else stands in the text. A second time nothing is recorded twice. Exit
     status: 65 when a file could not be read.
     """
+    from stethoscope.cli.decode import zone_of
     from stethoscope.clock import SystemClock
     from stethoscope.session.incident_import import import_paths
     from stethoscope.specs.incident_import import Options
@@ -124,7 +123,7 @@ def import_(
     books = library(incidents, writes=True)
     options = Options(
         now=SystemClock().wall(),
-        zone=_zone(tz),
+        zone=zone_of(tz),
         day_first=day_first,
         fleet=fleet,
         root_causes=frozenset(meanings()),
@@ -162,18 +161,6 @@ def _taken_json(one: Taken) -> dict[str, Any]:
         "notes": list(one.notes),
         "fault": one.fault or None,
     }
-
-
-def _zone(name: str) -> tzinfo:
-    from datetime import UTC
-    from zoneinfo import ZoneInfo
-
-    if name.upper() in ("UTC", "Z"):
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (ValueError, OSError, KeyError):
-        raise UsageError(f'--tz: no zone is called "{name}": write Europe/Berlin, Asia/Shanghai or UTC') from None
 
 
 def _columns(columns: tuple[str, ...]) -> dict[str, str]:

@@ -20,13 +20,13 @@ from stethoscope.cli.kb_shared import (
     print_json,
     print_rows,
     tell_none,
+    tell_query,
     tell_troubles,
 )
 from stethoscope.cli.say import say
 from stethoscope.errors import EXIT_DATA, EXIT_HEALTHY
 
 if TYPE_CHECKING:
-    from stethoscope.model.incident import Search
     from stethoscope.session.incidents import Library
 
 STATES = ("open", "mitigated", "resolved", "reference")
@@ -92,7 +92,7 @@ def list_(
     every = books.all(references=references or status == "reference")
     if words:
         answer = books.search(" ".join(words), EVERY)
-        _tell_query(answer)
+        tell_query(answer)
         fits = {hit.incident.id for hit in answer.hits}
         every = [one for one in every if one.id in fits]
     if status is not None:
@@ -193,17 +193,10 @@ def search(words: tuple[str, ...], limit: int, as_json: bool, ascii_only: bool, 
     from stethoscope.ui.present.incident_table import hit_rows
 
     print_rows(lambda glyphs, cells: hit_rows(answer.hits, cells, glyphs), ascii_only=ascii_only, piped=WHOLE)
-    _tell_query(answer)
+    tell_query(answer)
     if not answer.total:
         say("nothing is known of this", err=True)
     elif len(answer.hits) < answer.total:
         say(f"the best {len(answer.hits)} of {answer.total:,}", err=True)
     tell_troubles(books)
     return EXIT_HEALTHY
-
-
-def _tell_query(answer: Search) -> None:
-    for note in answer.notes:
-        say(note, err=True)
-    if answer.suggestion:
-        say(f"did you mean: {answer.suggestion}", err=True)

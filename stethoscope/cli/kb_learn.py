@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stethoscope.cli.kb_shared import HELP, found, incidents_option, json_option, library, print_json
+from stethoscope.cli.kb_shared import HELP, found, identity_argument, incidents_option, json_option, library, print_json
 from stethoscope.cli.playbooks import directories as directories_of
 from stethoscope.cli.playbooks import playbooks_option
 from stethoscope.cli.say import say
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command(context_settings=HELP)
-@click.argument("identity", metavar="ID")
+@identity_argument
 @click.option("--as", "kinds", multiple=True, type=click.Choice(["signature", "rule", "case"]), help="This kind alone.")
 @click.option("-o", "--into", metavar="DIR", help="Write them into this directory, a playbooks tree. [printed]")
 @json_option("learn")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from stethoscope.cli.kb_shared import moment
+from stethoscope.cli.kb_shared import given, moment
 from stethoscope.cli.kb_source import OF_NOW_S
 from stethoscope.errors import UsageError, did_you_mean
 
@@ -86,7 +85,7 @@ class Said:
                 changes["times"] = replace(changes["times"], resolved=times.get("resolved"))
         in_order(changes["times"], times)
         if "body" in values:
-            changes["body"] = _text_of(values["body"])
+            changes["body"] = given("--body", values["body"])
         for name, of in (("place", "places"), ("around", "around"), ("symptom", "symptoms"), ("tag", "tags")):
             if name in values:
                 for value in values[name] if name != "tag" else ():
@@ -169,13 +168,3 @@ def _link(text: str) -> Any:
     if not colon or not how.strip() or not to.strip():
         raise UsageError(f'--link: "{text}" is not HOW:TO, such as ticket:OPS-12')
     return Link(how.strip(), to.strip())
-
-
-def _text_of(name: str) -> str:
-    import sys
-
-    try:
-        raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-    except OSError as error:
-        raise UsageError(f"--body: {name}: {error.strerror or error}") from None
-    return raw.decode("utf-8", "replace").replace("\r\n", "\n")

@@ -12,7 +12,7 @@ from stethoscope.errors import DataError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from stethoscope.model.incident import Incident
+    from stethoscope.model.incident import Incident, Search
     from stethoscope.session.incidents import Library
     from stethoscope.ui.present.spans import Glyphs, Row
 
@@ -118,6 +118,26 @@ def print_rows(build: Callable[[Glyphs, int], Iterable[Row]], *, ascii_only: boo
 
     narrow = not sys.stdout.isatty() and "COLUMNS" not in os.environ
     print_rows(lambda glyphs, cells, _: build(glyphs, piped if narrow else cells), ascii_only=ascii_only)
+
+
+def given(option: str, name: str) -> str:
+    """Return the text of the file `name` (- is stdin) that an option says; UsageError for one that cannot be read."""
+    import sys
+    from pathlib import Path
+
+    try:
+        raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{option}: {name}: {error.strerror or error}") from None
+    return raw.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+
+
+def tell_query(answer: Search) -> None:
+    """Say what of a query was not understood, and what finds more."""
+    for note in answer.notes:
+        say(note, err=True)
+    if answer.suggestion:
+        say(f"did you mean: {answer.suggestion}", err=True)
 
 
 def tell_none(library: Library) -> None:

@@ -15,6 +15,7 @@ from stethoscope.cli.kb_shared import (
     print_json,
     print_rows,
     tell_none,
+    tell_query,
     tell_troubles,
 )
 from stethoscope.cli.say import say
@@ -55,8 +56,7 @@ def stats(
     every = books.all()
     if words:
         answer = books.search(" ".join(words), EVERY)
-        for note in answer.notes:
-            say(note, err=True)
+        tell_query(answer)
         fits = {hit.incident.id for hit in answer.hits}
         every = [one for one in every if one.id in fits]
     if first is not None:

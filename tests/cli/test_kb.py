@@ -76,12 +76,13 @@ def test_what_flags_say_is_recorded_without_secrets(kb: Shell, tmp_path: Path) -
     made = kb.json(
         "add", "--title", "Slow", "--nodes", "gpu-003,gpu-001,gpu-002", "--severity", "P0", "--tag", "a", "--tag", "b",
         "--link", "ticket:OPS-1", "--job", "4242", "--detected", "2026-03-14T02:15:00Z", "--body", "-", "--author",
-        "kim", stdin="## Evidence\n\npassword=hunter2hunter2\n",
+        "kim", stdin="\ufeff## Evidence\n\npassword=hunter2hunter2\n",
     )  # fmt: skip
     one = made["incident"]
     assert (one["nodes"], one["severity"], one["tags"], one["job"]) == ("gpu-[001-003]", "P0", ["a", "b"], "4242")
     assert (one["times"]["detected"], one["times"]["began"]) == ("2026-03-14T02:15:00Z", None)
     assert (one["redacted"], one["author"], one["links"]) == (1, "kim", [{"how": "ticket", "to": "OPS-1"}])
+    assert one["body"].startswith("## Evidence\n"), "what Windows puts before a text is none of it"
     path = tmp_path / "data" / "stethoscope" / "incidents" / f"{one['id']}.md"
     assert str(path) == made["file"]
     assert "hunter2" not in path.read_text()
@@ -253,6 +254,8 @@ def test_stats_count_no_reference(kb: Shell) -> None:
     assert lines[0] == "2 incidents, 2026-03-14"
     assert all(line.isascii() and len(line) <= 80 for line in lines)
     assert kb.json("stats", "cause:host_oom")["incidents"] == 0
+    kb("stats", "cause:gpu_fallen_of_bus")
+    assert "did you mean: cause:gpu_fallen_off_bus" in kb.err
     assert kb.json("stats", "--since", "1d")["incidents"] == 0
     assert kb.json("reindex")["incidents"] == 2
     recorded(kb, "c", "--began", "2d", "--fixed", "at some time")
