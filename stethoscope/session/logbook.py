@@ -55,6 +55,8 @@ class OpenLog:
     of_fleet: bool = False
     node: str = ""
     """The node that it lies on."""
+    job: str = ""
+    """The job of Slurm whose output it is."""
     version: int = 0
     """Grows with everything that changes here."""
     watched_mono: float = 0.0
@@ -235,7 +237,7 @@ class LogBook:
             except Exception as error:  # noqa: BLE001  as above
                 log.say("not read", _words(error))
                 return
-            log.kernels = frozenset(nodes)
+            log.kernels, log.job = frozenset(nodes), found.id
             log.title = f"job {found.id} {clean(found.name, 40)}: {clean(path, 200)}"
             await self._follow(log, nodes, path)
 

@@ -210,7 +210,7 @@ async def test_a_job_is_read_on_the_first_node_that_has_its_output_with_their_ke
     book = book_on(source, Jobs(job))
     log = await until(book, book.open_job("4242", snapshot), lambda log: log.decoded)
     assert log.title == f"job 4242 llama: {path}"
-    assert log.node == "gpu-003"
+    assert (log.node, log.job) == ("gpu-003", "4242")
     events = (
         LogEvent("gpu-003", "kernel", XID, SystemClock().wall() - 60),
         LogEvent("gpu-001", "kernel", XID, SystemClock().wall() - 60),

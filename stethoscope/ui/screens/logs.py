@@ -152,8 +152,7 @@ class LogsScreen(LinesScreen):
         decoded, log, row = self.shown_log.decoded, self.shown_log, self._current
         if decoded is None or self._codes is None:
             return None
-        places, words = Places(self._snapshot), log.title.split()
-        said = log_said(decoded, words[1] if words[:1] == ["job"] and len(words) == 2 else "")
+        places, said = Places(self._snapshot), log_said(decoded, log.job)
         verdict = row.verdict if row is not None and row.verdict is not None else decoded.verdict
         said = replace(said, verdict=places.named(verdict))
         if log.of_fleet:
