@@ -108,8 +108,8 @@ def cases_of(scene: Scene, places: Places) -> list[Case]:
 def _case(job: Job, scene: Scene, places: Places, seen: Mapping[str, list[Seen]], heard: Heard | None) -> Case:
     place = job_place(job.id)
     case = Case(place, job, places.nodes_of(job))
-    ranks = set(places.ranks(job)) | case.nodes | places.ports(job) | places.leaves(job) | places.disks(job)
-    here = [one for where, ones in seen.items() if where in ranks for one in ones]
+    leaves = places.leaves(job)
+    here = [one for where, ones in seen.items() if node_of(where) in case.nodes or where in leaves for one in ones]
     for what in _RANKS:
         found = [one for one in here if one.what == what]
         if found:

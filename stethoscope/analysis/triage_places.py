@@ -53,15 +53,6 @@ class Places:
         """Return the GPU of each rank of a job, in the order of ranks."""
         return tuple(gpu_place(node.name, gpu.index) for node in self._nodes[job.id] for gpu in node.gpus)
 
-    def ports(self, job: Job) -> set[str]:
-        """Return the ports of a job's nodes."""
-        return {port_place(node.name, port.device, port.port) for node in self._nodes[job.id] for port in node.ports}
-
-    def disks(self, job: Job) -> set[str]:
-        """Return the disks of a job's nodes."""
-        names = ((node.name, name) for node in self._nodes[job.id] for name in node.devices.get(Scope.DISK, ()))
-        return {f"{node}/disk/{name}" for node, name in names}
-
     def leaves(self, job: Job) -> set[str]:
         """Return the leaves that serve a job's nodes."""
         return {f"leaf/{leaf}" for node in self._nodes[job.id] for leaf in node.leaves.values()}
