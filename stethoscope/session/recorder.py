@@ -207,7 +207,7 @@ class Recorder:
     def settle(self) -> None:
         """Wait until all that came so far is in the file, not longer than some seconds; not on an event loop."""
         with self._condition:
-            self._settling = self._thread is not None
+            self._settling = self._thread is not None and self._thread.is_alive() and self.failure is None
             self._condition.notify_all()
             self._condition.wait_for(lambda: not self._settling, _STOP_S)
 
@@ -355,3 +355,5 @@ class Recorder:
             self.failure = f"recording stopped: {reason[:200]} ({self.outlet.name})"
             self._notices.append(self.failure)
             self._waiting, self._waiting_bytes = [], 0
+            self._settling = False
+            self._condition.notify_all()

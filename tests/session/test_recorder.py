@@ -210,6 +210,9 @@ def test_a_full_disk_ends_recording_with_a_notice() -> None:
     assert recorder.take_notices() == ["recording stopped: No space left on device (pipe)"]
     assert recorder.take_notices() == []
     recorder.on_frame(frame(b"x"))
+    began = time.monotonic()
+    recorder.settle()
+    assert time.monotonic() - began < 4, "nothing is waited for that nobody will write"
     recorder.stop()
 
 
