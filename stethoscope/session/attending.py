@@ -90,6 +90,16 @@ class Attending:
             self._watch.look(snapshot)
             self._noticed = self._watch.jobs, self._watch.seen
 
+    def news(
+        self, snapshot: FleetSnapshot, entries: Mapping[str, Entry], results: Mapping[Any, Result]
+    ) -> tuple[object, ...]:
+        """Return what is another one where another answer is to be expected: what was noticed, findings that came or
+        went, what was measured, what jobs do. Values and ages change all the time and are none of it."""
+        found = tuple((entry.id, entry.is_active, entry.finding.severity) for entry in entries.values())
+        made = tuple((key, result.at) for key, result in results.items())
+        jobs = tuple((id_, standing.phase) for id_, standing in snapshot.standings.items())
+        return self._watch.version, found, made, jobs, snapshot.jobs
+
     def aim(self, probe: str, place: str, asked_about: str) -> None:
         """Remember that what `probe` says at `place` answers a question about another place."""
         self._aimed[probe, place] = asked_about

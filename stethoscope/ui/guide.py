@@ -26,6 +26,8 @@ ASK_S = 3.0
 """How often it is asked anew, as data come, ..."""
 _REST = 5.0
 """... and at the most: so many times as long as the last answer took."""
+CALM_S = 15.0
+"""How often where nothing has happened since: the whole fleet is gone through each time."""
 WATCHED_S = 60.0
 """Before so long most rules have not had the time that they need."""
 
@@ -51,6 +53,8 @@ class Guide:
         self._asked_mono: float | None = None
         self._is_due = True
         self._every_s = ASK_S
+        self._news: tuple[object, ...] = ()
+        """As it was when it was asked last."""
         self._listener: Callable[[], None] = lambda: None
 
     @property
@@ -73,8 +77,12 @@ class Guide:
         session = self._owner.session
         if session is None:
             return
-        self._is_due, self._asked_mono, started = False, mono, self._owner.clock.monotonic()
         results = self.runs.results if self.runs is not None else {}
+        news = self._attending.news(snapshot, session.night.entries, results)
+        if not self._is_due and waited_s is not None and 0 <= waited_s < CALM_S and news == self._news:
+            return
+        self._news = news
+        self._is_due, self._asked_mono, started = False, mono, self._owner.clock.monotonic()
         moment = self._attending.moment(snapshot, session.night.entries, results, self.focus)
         answers = self._said.given
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from stethoscope.clock import FixedClock
 from stethoscope.errors import DataError
+from stethoscope.model.finding import Finding, Severity
 from stethoscope.model.metric import Missing, Reason
+from stethoscope.model.night import Entry
 from stethoscope.model.report import Item, Report
 from stethoscope.session.aims import Aim
 from stethoscope.session.attending import Attending
@@ -20,6 +23,7 @@ from stethoscope.session.replay import ReplaySession
 from stethoscope.session.triage import scene_of_recording
 from stethoscope.store.outlets import FileOutlet
 from stethoscope.store.tape import open_tape
+from tests.builders import fleet
 from tests.store.made import BOOTED, STARTED, TICK_S, Fleet
 
 if TYPE_CHECKING:
@@ -79,6 +83,19 @@ def test_what_jobs_printed_is_heard_in_a_replay_and_once_more_when_it_goes_back(
     scene = scene_of_recording(open_tape(tmp_path / "a.sthr"), session_maker(remember=False), 18.0)
     assert scene.measured == (measured_of(LIGHT),)
     assert [heard.job for heard in scene.logs] == ["4242", ""]
+
+
+def test_another_answer_is_expected_where_a_finding_comes_or_goes_and_not_where_values_change() -> None:
+    port = "gpu-001/ib/mlx5_3"
+    found = Finding("x@gpu-001", "x", Severity.P1, (port,), "gpu-001", "", "symbol errors +40/s")
+    entry = Entry(found, 200.0, ((100.0, None),), worst=Severity.P1)
+    attending, snapshot = Attending(), fleet()
+    before = attending.news(snapshot, {entry.id: entry}, {})
+    later = replace(entry, seen=205.0, finding=replace(found, summary="symbol errors +41/s"))
+    assert attending.news(replace(snapshot, wall=5.0), {entry.id: later}, {}) == before
+    assert attending.news(snapshot, {entry.id: replace(entry, spans=((100.0, 210.0),))}, {}) != before
+    assert attending.news(snapshot, {entry.id: entry}, {"mlxlink": LIGHT}) != before
+    assert attending.news(snapshot, {}, {}) != before
 
 
 def test_what_is_no_result_is_none() -> None:
