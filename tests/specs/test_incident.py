@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,26 +17,19 @@ from stethoscope.model.incident import Incident, Link, Status, Times
 from stethoscope.specs.incident import fronts_incident, read_incident, read_with_remarks
 from stethoscope.specs.incident_text import incident_text
 from stethoscope.text import clean, clean_page
+from tests.incidents import LOST_GPU
 
-FULL = Incident(
-    id="INC-2026-03-14-k7qmx",
+FULL = replace(
+    LOST_GPU,
     title="掉卡: GPU fell off the bus",
-    status=Status.RESOLVED,
-    severity=Severity.P0,
-    root_cause="gpu_fallen_off_bus",
-    component="pcie",
-    fleet="prod",
     times=Times(1773454447.0, 1773454460.25, None, 1773455000.0, 1773458000.0, 1773459000.0),
     nodes="gpu-[003,007-009]",
     places=("gpu-014/gpu/3", "leaf/leaf-01"),
     around=("rack/r3",),
-    job="4242",
-    symptoms=("xid.79", "gpu_lost"),
     confidence=0.93,
     resolution="换了 riser。\nBurned in for an hour.",
     tags=("replaced", "on"),
     links=(Link("same_as", "INC-2026-01-02-aaaaa"), Link("url", "https://tickets/12")),
-    author="Li Wei",
     redacted=2,
     body="## Evidence\n\n- Xid 79\n\n---\nnot: front matter\n",
     extra=(("shift", "night"), ("cost", {"gpu_hours": 12.5, "paid": None})),

@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stethoscope.model.finding import Severity
-from stethoscope.model.incident import Incident, Link, Status, Times
 from stethoscope.specs.incident_import import Options
 from stethoscope.specs.incident_postmortem import read_postmortem
 from stethoscope.ui.present.incident_report import report_md
+from tests.incidents import SICK_OPTIC
 
-ONE = Incident(
-    id="INC-2026-03-14-k7qmx",
-    title="Sick optic slows job 4242",
-    status=Status.RESOLVED,
-    severity=Severity.P0,
-    root_cause="ib_link_fault",
-    component="optic",
-    fleet="prod-a",
-    times=Times(1773454258.0, 1773454280.0, 1773454447.0, 1773455000.0, 1773461000.0),
-    nodes="gpu-007",
-    places=("gpu-007/ib/mlx5_3",),
-    job="4242",
-    symptoms=("ib_symbol_errors", "xid.79"),
-    resolution="光模块更换后恢复",
-    links=(Link("ticket", "OPS-12"),),
-    author="kim",
-    body="## Evidence\n\nXid 79 at last\n",
-)
+ONE = replace(SICK_OPTIC, severity=Severity.P0, fleet="prod-a", job="4242", body="## Evidence\n\nXid 79 at last\n")
 
 
 def test_a_report_is_read_again() -> None:

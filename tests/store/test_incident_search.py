@@ -17,6 +17,7 @@ from stethoscope.specs.incident_text import incident_text
 from stethoscope.store.incident_index import IncidentIndex
 from stethoscope.store.incident_search import key_tokens, more_like, searched
 from stethoscope.store.incidents import IncidentFiles
+from tests.incidents import LOST_GPU
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,23 +26,10 @@ NOW = 1_773_454_447.0
 """2026-03-14T02:14:07Z"""
 DAY_S = 86_400.0
 
-RISER = Incident(
+RISER = replace(
+    LOST_GPU,
     id="INC-2026-03-13-k7qmx",
-    title="GPU 掉卡 on gpu-014",
-    status=Status.RESOLVED,
-    severity=Severity.P0,
-    root_cause="gpu_fallen_off_bus",
-    component="pcie",
-    fleet="prod",
     times=Times(began=NOW - DAY_S),
-    nodes="gpu-014",
-    places=("gpu-014/gpu/3",),
-    around=("leaf/leaf-01", "rack/r3"),
-    job="4242",
-    symptoms=("xid.79", "gpu_lost"),
-    resolution="The riser was reseated, then replaced.",
-    tags=("replaced",),
-    author="Li Wei",
     body="NVRM: Xid 79: GPU has fallen off the bus. nccl.timeout on mlx5_3, café.",
 )
 CLOCKS = Incident(

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stethoscope.analysis.incident_stats import stats
-from stethoscope.model.finding import Severity
 from stethoscope.model.incident import END, HIT, Hit, Incident, Lemon, Link, Match, Status, Times, Trouble
 from stethoscope.model.incident_body import section, sections
 from stethoscope.ui.present.incident_chart import stats_rows
@@ -19,6 +18,7 @@ from stethoscope.ui.present.incident_table import hit_rows, list_rows, match_row
 from stethoscope.ui.present.incident_text import incident_rows, span
 from stethoscope.ui.present.spans import ASCII, UNICODE, Tone, plain, row_width, width
 from stethoscope.ui.present.wrapped import wrap
+from tests.incidents import SICK_OPTIC
 
 BODY = """\
 ## Evidence
@@ -41,20 +41,16 @@ Clean first. [x](javascript:alert(1)) ![p](http://example.net/x.png) <img src=x 
 
 ### 更多
 """
-ONE = Incident(
-    id="INC-2026-03-14-k7qmx",
+ONE = replace(
+    SICK_OPTIC,
     title="Sick optic on gpu-007 slows job 4242 <b>",
-    status=Status.RESOLVED,
-    severity=Severity.P1,
-    root_cause="ib_link_fault",
-    component="optic",
-    times=Times(1773454258.0, 1773454280.0, 1773454447.0, 1773455000.0, 1773461000.0, 1773461500.0),
+    times=replace(SICK_OPTIC.times, recorded=1773461500.0),
     nodes="gpu-[003,007-009]",
-    places=("gpu-007/ib/mlx5_3",),
     around=("leaf/leaf-01",),
     symptoms=("ib_symbol_errors",),
     resolution="光模块更换后恢复。port cleaned | twice",
     links=(Link("same_as", "INC-2026-01-02-aaaaa"),),
+    author="",
     redacted=1,
     body=BODY,
 )
