@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import NamedTuple
 
 
@@ -382,24 +381,3 @@ def footer_of(screen: str, *, replay: bool = False, drill: bool = False) -> list
     # Where one writes, a question mark is text.
     at = -1 if screen in _WRITTEN else 0
     return [(shown(key.keys[at if key.id == "help" else 0]), key.short) for key in shown_keys]
-
-
-def markdown() -> str:
-    """Return the table of keys for the documentation."""
-    lines = [
-        "# Keys",
-        "",
-        "Generated from `stethoscope/ui/keys.py`. `ctrl+p` finds everything in this table by its name.",
-        "",
-        "| key | where | what it does | name |",
-        "|---|---|---|---|",
-    ]
-    for key in KEYS:
-        names = ", ".join(f"`{shown(name)}`" for name in key.keys)
-        where = "in a replay" if key.replay else ", ".join(key.where) + (", not in a replay" if key.live else "")
-        lines.append(f"| {names} | {where} | {key.help} | {key.title} |")
-    return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(markdown())

@@ -8,7 +8,8 @@ import pytest
 
 from stethoscope.errors import DataError, InternalError, UsageError
 from stethoscope.ui.app import StethoscopeApp
-from stethoscope.ui.keys import DRILL, KEYS, footer_of, keys_of, markdown, shown
+from stethoscope.ui.keys import DRILL, KEYS, footer_of, keys_of, shown
+from stethoscope.ui.keys_page import markdown
 from stethoscope.ui.look import Look
 from stethoscope.ui.present.spans import UNICODE, plain, width
 from stethoscope.ui.screens.finder import FinderScreen, everything, matching
@@ -325,7 +326,7 @@ def test_help_fits(cells: int) -> None:
 
 
 def test_the_documentation_of_keys_is_current() -> None:
-    assert (ROOT / "docs" / "keys.md").read_text() == markdown(), "python -m stethoscope.ui.keys > docs/keys.md"
+    assert (ROOT / "docs" / "keys.md").read_text() == markdown(), "python -m stethoscope.ui.keys_page > docs/keys.md"
 
 
 async def test_help_begins_with_the_keys_of_the_screen_that_was_in_front() -> None:
