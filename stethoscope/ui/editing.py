@@ -73,6 +73,14 @@ async def edit_file(console: StethoscopeApp, identity: str) -> bool:
     return await _edit(console, identity, text, lambda after: library.save_text(after, version))
 
 
+async def mend(console: StethoscopeApp, path: Path) -> None:
+    """Let a person edit a file as it lies there: one that cannot be read."""
+    try:
+        await _run(console, path)
+    except (OSError, SuspendNotSupported) as error:
+        console.tell(_no_editor(error), seconds=8)
+
+
 async def _edit(console: StethoscopeApp, name: str, text: str, take: Callable[[str], object]) -> bool:
     """Let a person edit `text` and give it to `take`, again and again as long as that refuses it; what is given up with
     a fault stays in a file. Return whether something was taken."""
@@ -103,8 +111,7 @@ async def _edit(console: StethoscopeApp, name: str, text: str, take: Callable[[s
                 path.unlink(missing_ok=True)
                 return True
     except (OSError, SuspendNotSupported) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        failed = f'no editor: "{editor()[0]}": {why}; $VISUAL or $EDITOR names another one'
+        failed = _no_editor(error)
     if fault:
         console.tell(f"{failed or f'not taken over: {fault}'}; your text is in {path}", seconds=20)
     else:
@@ -115,10 +122,19 @@ async def _edit(console: StethoscopeApp, name: str, text: str, take: Callable[[s
 
 async def _opened(console: StethoscopeApp, path: Path) -> tuple[int, str]:
     """Run the editor on a file and return what it ended with, and what is in the file then."""
-    command = [*editor(), str(path)]
-    status = await with_terminal(console, f"{command[0]}: leaving it goes back", command)
+    status = await _run(console, path)
     text = await asyncio.to_thread(path.read_text, encoding="utf-8", errors="replace")
     return status, "".join(line for line in text.splitlines(keepends=True) if not line.startswith(_FAULT))
+
+
+async def _run(console: StethoscopeApp, path: Path) -> int:
+    command = [*editor(), str(path)]
+    return await with_terminal(console, f"{command[0]}: leaving it goes back", command)
+
+
+def _no_editor(error: OSError | SuspendNotSupported) -> str:
+    why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return f'no editor: "{editor()[0]}": {why}; $VISUAL or $EDITOR names another one'
 
 
 def _with_fault(text: str, fault: str) -> str:

@@ -13,7 +13,6 @@ from stethoscope.errors import StethoscopeError
 from stethoscope.text import clean
 from stethoscope.ui.bindings import bindings_of
 from stethoscope.ui.keys import footer_of
-from stethoscope.ui.outside import with_terminal
 from stethoscope.ui.present.frame import footer, rule
 from stethoscope.ui.present.incident_list import (
     DRAFT,
@@ -62,7 +61,7 @@ class IncidentsScreen(LinesScreen):
         *bindings_of("incidents"),
         Binding("escape", "leave", show=False, priority=True),
         *(
-            Binding(key, f"{action}", show=False, priority=True)
+            Binding(key, action, show=False, priority=True)
             for key, action in (
                 ("up", "move(-1, 0)"),
                 ("down", "move(1, 0)"),
@@ -265,15 +264,9 @@ class IncidentsScreen(LinesScreen):
 
     async def _mend(self, path: str) -> None:
         """Open a file that cannot be read in the user's editor."""
-        from textual.app import SuspendNotSupported
+        from stethoscope.ui.editing import mend
 
-        from stethoscope.ui.editing import editor
-
-        command = [*editor(), str(self._owner.library.directory / path)]
-        try:
-            await with_terminal(self._owner, f"{command[0]}: leaving it goes back", command)
-        except (OSError, SuspendNotSupported) as error:
-            self._owner.tell(f"no editor: {error}", seconds=8)
+        await mend(self._owner, self._owner.library.directory / path)
         self.look()
 
     def action_next_filter(self) -> None:
