@@ -108,9 +108,10 @@ def _printable(value: str) -> str:
     for character in value:
         category = unicodedata.category(character)
         if category in ("Mn", "Me"):
-            # A pile of combining marks paints over the neighbouring rows; a lone one has nothing to stand on.
+            # A pile of combining marks paints over the neighbouring rows; a lone one, also one behind a space,
+            # has nothing to stand on.
             marks += 1
-            if marks > _MAX_MARKS or not kept:
+            if marks > _MAX_MARKS or not kept or kept[-1] == " ":
                 continue
         elif category in _DROPPED:
             if category == "Cs":

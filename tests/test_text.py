@@ -34,6 +34,7 @@ from stethoscope.text import LIMIT, clean, clean_lines, clean_page
         ("e\u0301", "e\u0301"),
         ("z" + "\u0301" * 50, "z" + "\u0301" * 3),
         ("\u0301first", "first"),
+        ("a \u0301\u0301b e\u0301", "a b e\u0301"),
         ("显卡掉线", "显卡掉线"),
         ("\U000e0041tag", "tag"),
         (b"bytes \xff here", "bytes \ufffd here"),
@@ -73,6 +74,7 @@ def test_the_gate(dirty: str | bytes, limit: int) -> None:
     assert len(text) <= limit
     assert not any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") for c in text)
     assert clean(text, limit) == text
+    assert clean(text.strip(), limit) == text.strip()
     assert len(text.encode()) >= len(text)
 
 
