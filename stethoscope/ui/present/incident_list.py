@@ -9,7 +9,7 @@ from stethoscope.clock import hms
 from stethoscope.model.incident import END, HIT, Status
 from stethoscope.ui.present.assess import SEVERITY_LEVELS
 from stethoscope.ui.present.incident_text import STATUS_TONES, labelled, stamp, took_words
-from stethoscope.ui.present.spans import Row, Span, Tone, cut, fit, level_tone, pad, row_width, spread, width
+from stethoscope.ui.present.spans import Level, Row, Span, Tone, cut, fit, level_tone, pad, row_width, spread, width
 from stethoscope.ui.present.wrapped import wrap
 
 if TYPE_CHECKING:
@@ -123,20 +123,16 @@ def _trouble_lines(troubles: Sequence[Trouble], glyphs: Glyphs, cells: int) -> l
     lines = [ListLine(heading)]
     for trouble in troubles:
         place = f"{trouble.path}:{trouble.line}" if trouble.line else trouble.path
-        row = (Span(f" {glyphs.level(SIGN)} {place}  ", Tone.WARNING), Span(trouble.message, Tone.PLAIN))
+        row = (Span(f" {glyphs.level(Level.WARNING)} {place}  ", Tone.WARNING), Span(trouble.message, Tone.PLAIN))
         lines.append(ListLine(fit(row, cells, glyphs.ellipsis), TROUBLE, trouble.path))
     return lines
-
-
-SIGN = 4
-"""Level of a file that cannot be read: a warning."""
 
 
 def _hit_row(one: Incident, words: Sequence[str], glyphs: Glyphs, cells: int) -> Row:
     level = SEVERITY_LEVELS[one.severity]
     is_over = one.status in (Status.RESOLVED, Status.REFERENCE)
     tone = Tone.QUIET if is_over else level_tone(level)
-    sign = glyphs.level(0 if is_over else level)
+    sign = glyphs.level(Level.NORMAL if is_over else level)
     severity = one.severity.value if one.severity.value.startswith("P") else "  "
     lead: Row = (Span(f" {sign} {severity} ", tone), Span(pad(one.id, _ID, glyphs.ellipsis) + "  ", Tone.QUIET))
     if cells >= _NARROW:
@@ -200,13 +196,12 @@ def list_title(listed: Listed, total: int, directory: str, cells: int, glyphs: G
     counted = f"{total:,}"
     if listed.search is not None and (listed.query or listed.only not in (ALL, FAULTS)):
         counted = f"{listed.search.total:,} of {total:,}"
-    said = [counted]
     broken = len({trouble.path for trouble in listed.troubles})
     right = (Span(f"{listed.only} ", Tone.KEY if listed.only != ALL else Tone.QUIET),)
     faults = Span(f" {glyphs.dot} {broken} with faults", Tone.WARNING) if broken else Span("")
     left = (
         Span(" Incidents  ", Tone.TITLE),
-        Span(" ".join(said), Tone.QUIET),
+        Span(counted, Tone.QUIET),
         faults,
         Span(f"  {directory}", Tone.QUIET),
     )

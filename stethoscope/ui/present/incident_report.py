@@ -54,7 +54,6 @@ def report_md(incidents: Sequence[Incident], meanings: Mapping[str, str], now: f
             ", ".join(f"{n} {status}" for status, n in Counter(one.status.value for one in incidents).items()),
             "",
         ]
-    if incidents:
         rows = [
             (one.id, _day(one), one.severity.value, one.status.value, one.title, one.root_cause, ", ".join(one.places))
             for one in incidents
