@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from stethoscope.cli.kb_shared import (
-    EVERY,
     HELP,
     WHOLE,
     ascii_option,
+    fitting,
     found,
     identity_argument,
     incidents_option,
@@ -89,12 +89,7 @@ def list_(
         return _list_troubles(books, as_json=as_json, ascii_only=ascii_only)
     if drafts:
         return _list_drafts(books, as_json=as_json, ascii_only=ascii_only)
-    every = books.all(references=references or status == "reference")
-    if words:
-        answer = books.search(" ".join(words), EVERY)
-        tell_query(answer)
-        fits = {hit.incident.id for hit in answer.hits}
-        every = [one for one in every if one.id in fits]
+    every = fitting(books, words, books.all(references=references or status == "reference"))
     if status is not None:
         every = [one for one in every if one.status.value == status]
     shown = every[:limit] if limit else every

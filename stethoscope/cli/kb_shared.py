@@ -140,6 +140,16 @@ def tell_query(answer: Search) -> None:
         say(f"did you mean: {answer.suggestion}", err=True)
 
 
+def fitting(library: Library, words: tuple[str, ...], every: list[Incident]) -> list[Incident]:
+    """Return those of `every` that fit a query, all without one; what of it was not understood is said."""
+    if not words:
+        return every
+    answer = library.search(" ".join(words), EVERY)
+    tell_query(answer)
+    fits = {hit.incident.id for hit in answer.hits}
+    return [one for one in every if one.id in fits]
+
+
 def tell_none(library: Library) -> None:
     """Say that there is no incident yet, how there would be one, and where those of the simulated fleet are."""
     from stethoscope.paths import is_directory, state_dir

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from stethoscope.cli.kb_shared import (
-    EVERY,
     HELP,
     ascii_option,
+    fitting,
     incidents_option,
     json_option,
     library,
@@ -15,7 +15,6 @@ from stethoscope.cli.kb_shared import (
     print_json,
     print_rows,
     tell_none,
-    tell_query,
     tell_troubles,
 )
 from stethoscope.cli.say import say
@@ -53,12 +52,7 @@ def stats(
 
     books = library(incidents)
     first = moment("--since", since, SystemClock().wall())
-    every = books.all()
-    if words:
-        answer = books.search(" ".join(words), EVERY)
-        tell_query(answer)
-        fits = {hit.incident.id for hit in answer.hits}
-        every = [one for one in every if one.id in fits]
+    every = fitting(books, words, books.all())
     if first is not None:
         every = [one for one in every if one.at is not None and one.at >= first]
     summed = stats_of(every, step=by or "")
