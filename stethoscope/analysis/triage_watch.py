@@ -1,22 +1,30 @@
 """What passes while somebody looks: who fell silent first, who is late while the others wait, remembered for the
 diagnosis. Pure; the times are those of the snapshots.
-
-A rank that is late works while the others spin in a collective: it draws the most power for what it used to draw, or,
-when no kernel of it runs, is the one that is not busy. What all ranks do alike is nobody's lateness.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from stethoscope.analysis.compact import Compact
 from stethoscope.analysis.job_list import known_nodes
 from stethoscope.analysis.triage_beside import filled_leaves, idle_ports, slow_disks, spikes, unreachable
+from stethoscope.analysis.triage_ranks import (
+    LEAST_BASE,
+    LONG_S,
+    MOST_LATE,
+    JobWatch,
+    Kept,
+    Sample,
+    learn,
+    sample_of,
+    stood_for,
+    who_is_late,
+    who_stands_out,
+)
 from stethoscope.model.ids import gpu_place, job_place
 from stethoscope.model.metric import Scope
 from stethoscope.model.verdict import Seen
@@ -27,62 +35,21 @@ if TYPE_CHECKING:
     from stethoscope.model.fleet import FleetSnapshot, Node
     from stethoscope.model.scheduler import Job
 
-Floats = npt.NDArray[np.float64]
 
 SLOW = 3.0
 """Percent of throughput that are lost before a job counts as slower."""
-_BASE_LOOKS, _LEAST_BASE = 36, 6
-"""Looks from which the usual is taken, and how few are enough."""
-_RECENT_S, _LONG_S = 60.0, 180.0
-"""Means are taken over so long, and over that long where the loss is small."""
 _FIRM = 3
 """Looks in a row after which something is seen, or is over."""
 _FLAT = 0.03
 """Share of its usual traffic below which a job moves nothing."""
 _LEAST_BYTES = 1e8
-_PATIENCE_S, _PAUSES, _LONGEST_PAUSE_S = 40.0, 2.0, 300.0
+_PATIENCE_S, _PAUSES = 40.0, 2.0
 """A job that moves nothing stands after so long, and after so many times its longest pause that ended by itself."""
-_IDLE, _BUSY, _LESS = 12.0, 85.0, 8.0
-"""Percent of utilisation: does nothing, is busy, and less busy than the others."""
-_MORE = 0.05
-"""Share of its usual power by which a rank that the others wait for stands out."""
-_HELD = 0.82
-"""Share of the others' clock below which a GPU is held back: those that wait run at their highest."""
-_STARVED = 0.75
-"""Share of its usual power below which a job that is less busy than before does less work."""
 _GONE = 0.15
 _OVER = frozenset(
     ("completed", "failed", "cancelled", "timeout", "preempted", "node_fail", "out_of_memory", "boot_fail", "deadline")
 )
 """States of jobs that have ended."""
-_SPREAD = 6.0
-"""Robust deviations at which one stands out."""
-_MOST_LATE = 0.5
-"""More than this share of the ranks is no odd one out."""
-
-
-@dataclass(slots=True)
-class _Sample:
-    at: float
-    mono: float
-    util: Floats
-    power: Floats
-    memory: Floats
-    clock: Floats
-
-
-@dataclass(slots=True)
-class _Kept:
-    """What stays of a sample for some minutes, in the least memory that holds it exactly."""
-
-    mono: float
-    util: Compact
-    power: Compact
-    clock: Compact
-
-    @classmethod
-    def of(cls, sample: _Sample) -> _Kept:
-        return cls(sample.mono, Compact.of(sample.util), Compact.of(sample.power), Compact.of(sample.clock))
 
 
 @dataclass(slots=True)
@@ -97,35 +64,13 @@ class _Looked:
     seen: bool = False
 
 
-@dataclass(slots=True)
-class _JobWatch:
-    """What is remembered of one job."""
-
-    ranks: tuple[str, ...]
-    """Places of its GPUs."""
-    samples: deque[_Kept] = field(default_factory=deque)
-    base_power: Floats | None = None
-    base_util: Floats | None = None
-    base_memory: Floats | None = None
-    base_count: Floats | None = None
-    base_bytes: float = 0.0
-    looks: int = 0
-    is_troubled: bool = False
-    first_gone: list[int] | None = None
-    """Ranks that gave their memory back at the first moment at which any had; empty when that were most."""
-    stands_since: float | None = None
-    longest_pause_s: float = 0.0
-    """Of those that ended by themselves."""
-    last_seen: float = 0.0
-
-
 class Watch:
     """Looks at each snapshot that rules look at, and remembers what it will be asked about."""
 
     def __init__(self) -> None:
         """Remember nothing yet."""
         self._jobs: dict[str, Job] = {}
-        self._watched: dict[str, _JobWatch] = {}
+        self._watched: dict[str, JobWatch] = {}
         self._looked: dict[tuple[str, str], _Looked] = {}
         self._seen: dict[tuple[str, str], Seen] = {}
         self.version = 0
@@ -169,13 +114,13 @@ class Watch:
         places = tuple(gpu_place(node.name, gpu.index) for node in nodes for gpu in node.gpus)
         watched = self._watched.get(job.id)
         if watched is None or watched.ranks != places:
-            watched = self._watched[job.id] = _JobWatch(places)
+            watched = self._watched[job.id] = JobWatch(places)
         watched.last_seen = now
         if not places or Scope.GPU not in snapshot.tables:
             return
-        sample = _sample(snapshot, nodes)
-        watched.samples.append(_Kept.of(sample))
-        while watched.samples[0].mono < sample.mono - _LONG_S:
+        sample = sample_of(snapshot, nodes)
+        watched.samples.append(Kept.of(sample))
+        while watched.samples[0].mono < sample.mono - LONG_S:
             watched.samples.popleft()
         moved = _moved(snapshot, nodes)
         lost = _lost(job.id, snapshot)
@@ -186,7 +131,7 @@ class Watch:
         late_step = standing is not None and standing.values.get("job_step_age", 0.0) > standing.values.get(
             "job_step_limit", np.inf
         )
-        stood_s = _stood_s(watched, now, stands=stands)
+        stood_s = stood_for(watched, now, stands=stands)
         is_stopped = late_step or stood_s > max(_PATIENCE_S, _PAUSES * watched.longest_pause_s)
         place = job_place(job.id)
         if standing is not None and (jumps := spikes(standing)):
@@ -206,9 +151,9 @@ class Watch:
                 yield "ports_idle", port, 0, "as much as their sisters", now
             yield from unreachable(snapshot, nodes, job.id, now)
         if not watched.is_troubled and not stands:
-            _learn(watched, sample, moved)
+            learn(watched, sample, moved)
         if gone.any() and watched.first_gone is None:
-            watched.first_gone = np.flatnonzero(gone).tolist() if gone.mean() <= _MOST_LATE else []
+            watched.first_gone = np.flatnonzero(gone).tolist() if gone.mean() <= MOST_LATE else []
             if not watched.first_gone:
                 yield "gone_together", place, None, "", now
         for number in watched.first_gone or ():
@@ -220,16 +165,16 @@ class Watch:
         if is_stopped:
             since = now if watched.stands_since is None else watched.stands_since
             yield "job_stopped", place, None, "steps", since
-            yield from _who_stands_out(sample, places, place, since)
+            yield from who_stands_out(sample, places, place, since)
         elif not stands and lost is not None and lost >= SLOW:
             for disk, took, usual in slow_disks(snapshot, nodes):
                 yield "disk_slow", disk, took, f"{usual} ms, as on the other nodes", now
             for what, leaf, value in filled_leaves(snapshot, nodes, job):
                 yield what, leaf, value, "as the other leaves", now
-            yield from _who_is_late(watched, places, place, now, lost)
+            yield from who_is_late(watched, places, place, now, lost)
 
-    def _gone(self, watched: _JobWatch, sample: _Sample) -> npt.NDArray[np.bool_]:
-        if watched.base_memory is None or watched.looks < _LEAST_BASE:
+    def _gone(self, watched: JobWatch, sample: Sample) -> npt.NDArray[np.bool_]:
+        if watched.base_memory is None or watched.looks < LEAST_BASE:
             return np.zeros(len(sample.memory), dtype=np.bool_)
         with np.errstate(invalid="ignore"):
             return np.asarray((sample.memory < _GONE * watched.base_memory) & (watched.base_memory > 0))
@@ -267,29 +212,6 @@ class Watch:
 _AT_ONCE = {"gone_together", "rank_gone", "job_ended", "rank_blind"}
 
 
-def _sample(snapshot: FleetSnapshot, nodes: Iterable[Node]) -> _Sample:
-    table = snapshot.tables[Scope.GPU]
-    rows = np.concatenate(
-        [np.arange(rows.start, rows.stop) for rows in (snapshot.rows(node, Scope.GPU) for node in nodes)]
-    )
-
-    def column(metric: str) -> Floats:
-        if metric not in table.index:
-            return np.full(len(rows), np.nan)
-        number = table.index[metric]
-        values = np.asarray(table.values[number, rows], dtype=np.float64)
-        return np.where(np.asarray(table.reasons[number, rows]) == 0, values, np.nan)
-
-    return _Sample(
-        snapshot.wall,
-        snapshot.mono,
-        column("gpu_util"),
-        column("gpu_power_draw"),
-        column("gpu_fb_used"),
-        column("gpu_sm_clock"),
-    )
-
-
 def _moved(snapshot: FleetSnapshot, nodes: Iterable[Node]) -> float | None:
     """Return what the ports of the nodes send, None where nothing is known of it."""
     table = snapshot.tables.get(Scope.PORT)
@@ -313,100 +235,8 @@ def _lost(job: str, snapshot: FleetSnapshot) -> float | None:
     return None if change is None else -change
 
 
-def _steps(job: str, snapshot: FleetSnapshot, watched: _JobWatch) -> bool:
+def _steps(job: str, snapshot: FleetSnapshot, watched: JobWatch) -> bool:
     """Tell whether the job's log says that a step came within the last seconds."""
     standing = snapshot.standings.get(job)
     age_s = None if standing is None else standing.values.get("job_step_age")
     return age_s is not None and age_s < 10.0 and watched.looks > 0
-
-
-def _learn(watched: _JobWatch, sample: _Sample, moved: float | None) -> None:
-    if watched.looks >= _BASE_LOOKS:
-        return
-    if watched.base_power is None:
-        shape = sample.power.shape
-        watched.base_power, watched.base_util, watched.base_memory = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-        watched.base_count = np.zeros(shape)
-    assert watched.base_util is not None
-    assert watched.base_memory is not None
-    assert watched.base_count is not None
-    known = ~np.isnan(sample.power) & ~np.isnan(sample.util) & ~np.isnan(sample.memory)
-    count = watched.base_count + known
-    share = np.where(known, 1 / np.maximum(count, 1), 0.0)
-    watched.base_power = watched.base_power + share * (np.nan_to_num(sample.power) - watched.base_power)
-    watched.base_util = watched.base_util + share * (np.nan_to_num(sample.util) - watched.base_util)
-    watched.base_memory = watched.base_memory + share * (np.nan_to_num(sample.memory) - watched.base_memory)
-    watched.base_count = count
-    watched.looks += 1
-    if moved is not None:
-        watched.base_bytes += (moved - watched.base_bytes) / watched.looks
-
-
-def _stood_s(watched: _JobWatch, now: float, *, stands: bool) -> float:
-    """Return for how long a job moves nothing; a pause that ended by itself may come again."""
-    if stands:
-        watched.stands_since = now if watched.stands_since is None else watched.stands_since
-        return now - watched.stands_since
-    if watched.stands_since is not None:
-        watched.longest_pause_s = max(watched.longest_pause_s, min(_LONGEST_PAUSE_S, now - watched.stands_since))
-        watched.stands_since = None
-    return 0.0
-
-
-def _who_stands_out(
-    sample: _Sample, places: tuple[str, ...], place: str, now: float
-) -> Iterator[tuple[str, str, float | str | None, str, float]]:
-    """Yield the ranks that did not enter the collective in which the others stand."""
-    util = sample.util
-    busy, idle = util >= _BUSY, util <= _IDLE
-    if idle.any() and busy.sum() > idle.sum():
-        for number in np.flatnonzero(idle).tolist():
-            yield "rank_idle", places[number], round(float(util[number]), 1), "busy, as the others", now
-    elif busy.any() and idle.sum() > busy.sum():
-        # These wait on the host: who is busy is the one that they wait for.
-        for number in np.flatnonzero(busy).tolist():
-            yield "rank_busy", places[number], round(float(util[number]), 1), "waiting, as the others", now
-    else:
-        yield "stand_alike", place, None, "", now
-
-
-def _who_is_late(
-    watched: _JobWatch, places: tuple[str, ...], place: str, now: float, lost: float
-) -> Iterator[tuple[str, str, float | str | None, str, float]]:
-    """Yield the ranks that the others wait for, or that nobody is."""
-    if watched.base_power is None or watched.looks < _LEAST_BASE:
-        return
-    newest = watched.samples[-1].mono
-    span_s = _RECENT_S if lost >= 10.0 else _LONG_S
-    recent = [one for one in watched.samples if one.mono > newest - span_s]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        power = np.nanmean([one.power.whole() for one in recent], axis=0)
-        util = np.nanmean([one.util.whole() for one in recent], axis=0)
-        ratio = power / watched.base_power
-    assert watched.base_util is not None
-    middle_util, middle_ratio = float(np.nanmedian(util)), float(np.nanmedian(ratio))
-    with np.errstate(invalid="ignore"):
-        clock = np.nanmean([one.clock.whole() for one in recent], axis=0)
-        held = clock < _HELD * np.nanmedian(clock)
-    if held.any() and held.mean() <= _MOST_LATE:
-        for number in np.flatnonzero(held).tolist():
-            expected = f"{float(np.nanmedian(clock)):.0f} MHz"
-            yield "held_back", places[number], round(float(clock[number])), expected, now
-    low = util < middle_util - max(_LESS, _SPREAD * _deviation(util))
-    high = (ratio > middle_ratio + max(_MORE * min(1.0, lost / 10.0), _SPREAD * _deviation(ratio))) & ~low
-    if low.any() and low.mean() <= _MOST_LATE:
-        for number in np.flatnonzero(low).tolist():
-            yield "late_host", places[number], round(float(util[number]), 1), f"{middle_util:.0f} %", now
-        return
-    if high.any() and high.mean() <= _MOST_LATE:
-        for number in np.flatnonzero(high).tolist():
-            yield "late_busy", places[number], round(100 * float(ratio[number]), 1), f"{100 * middle_ratio:.0f} %", now
-        return
-    yield "late_nobody", place, round(100 * middle_ratio, 1), "", now
-    usual = float(np.nanmedian(watched.base_util))
-    if middle_util < usual - _LESS and middle_ratio < _STARVED:
-        yield "all_starve", place, round(middle_util, 1), f"{usual:.0f} %", now
-
-
-def _deviation(values: Floats) -> float:
-    return 1.4826 * float(np.nanmedian(np.abs(values - np.nanmedian(values))))
