@@ -56,7 +56,7 @@ class OpenLog:
     node: str = ""
     """The node that it lies on."""
     job: str = ""
-    """The job of Slurm whose output it is."""
+    """The job whose output it is."""
     version: int = 0
     """Grows with everything that changes here."""
     watched_mono: float = 0.0
@@ -202,9 +202,9 @@ class LogBook:
         self._start(log, self._read_once(log, read))
         return log
 
-    def open_path(self, node: str, path: str) -> OpenLog:
-        """Open a file that lies on a node, and follow it."""
-        log = self._open(OpenLog(f"{node}:{clean(path, 200)}", "asking the node", node=node))
+    def open_path(self, node: str, path: str, job: str = "") -> OpenLog:
+        """Open a file that lies on a node, and follow it; `job` is whose output it is, where that is known."""
+        log = self._open(OpenLog(f"{node}:{clean(path, 200)}", "asking the node", node=node, job=job))
         self._start(log, self._follow(log, [node], path))
         return log
 

@@ -57,8 +57,8 @@ class LogActions(ReplayActions):
         self.push_screen(JobScreen(cast("StethoscopeApp", self), job))
         self.call_after_refresh(cast("StethoscopeApp", self).pull)
 
-    def open_log_at(self, node: str, path: str) -> None:
-        """Decode the log that lies at `path` on `node`."""
+    def open_log_at(self, node: str, path: str, job: str) -> None:
+        """Decode the log of `job`, which lies at `path` on `node`."""
         opened = self._log_screen()
         if opened is None:
             return
@@ -66,7 +66,7 @@ class LogActions(ReplayActions):
         if book.why_not_on_nodes:
             cast("StethoscopeApp", self).tell(book.why_not_on_nodes)
             return
-        screen.shown_log = book.open_path(node, path)
+        screen.shown_log = book.open_path(node, path, job)
         self._show_logs(screen)
 
     def _log_screen(self) -> tuple[LogBook, LogsScreen] | None:

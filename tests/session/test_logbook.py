@@ -145,8 +145,9 @@ async def test_a_file_on_a_node_is_followed_over_growth_and_rotation(tmp_path: P
     path.write_text("step 1 loss 2.0\n")
     snapshot = fleet(2)
     book = book_on(Here(snapshot))
-    log = await until(book, book.open_path("gpu-001", str(path)), lambda log: log.decoded)
+    log = await until(book, book.open_path("gpu-001", str(path), "4242"), lambda log: log.decoded)
     assert (log.title, log.state, log.node) == (f"gpu-001:{path}", "following, 0.0 MB", "gpu-001")
+    assert log.job == "4242"
     assert causes(log)[0] == "healthy"
     with path.open("a") as file:
         file.write(CRASH)

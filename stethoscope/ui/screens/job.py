@@ -111,4 +111,4 @@ class JobScreen(LinesScreen):
         if standing is None or not standing.log.node:
             self._owner.tell("no log of this job was read" if job else "choose a job first")
         else:
-            self._owner.open_log_at(standing.log.node, standing.log.path)
+            self._owner.open_log_at(standing.log.node, standing.log.path, job)
