@@ -371,6 +371,9 @@ def keys_of(screen: str, *, replay: bool = False) -> list[Key]:
 def footer_of(screen: str, *, replay: bool = False, drill: bool = False) -> list[tuple[str, str]]:
     """Return the keys that matter on a screen, each with its word; going back comes first where there is a way back,
     in a replay moving in time comes before the choice of what is shown, in a drill its keys before all."""
+    # Where one writes, a space, a comma and a question mark are text.
+    is_written = screen in _WRITTEN
+    replay = replay and not is_written
     left_out = _NOT_IN_REPLAY if replay else ()
     known = [*(keys_of(DRILL) if drill else ()), *keys_of(screen, replay=replay)]
     shown_keys = [
@@ -378,6 +381,4 @@ def footer_of(screen: str, *, replay: bool = False, drill: bool = False) -> list
         for key in dict.fromkeys(known)
         if (key.footer and key.id not in left_out) or (screen != "fleet" and key.id == "back")
     ]
-    # Where one writes, a question mark is text.
-    at = -1 if screen in _WRITTEN else 0
-    return [(shown(key.keys[at if key.id == "help" else 0]), key.short) for key in shown_keys]
+    return [(shown(key.keys[-1 if is_written and key.id == "help" else 0]), key.short) for key in shown_keys]

@@ -12,8 +12,6 @@ from textual.widgets import Input
 from stethoscope.errors import StethoscopeError
 from stethoscope.text import clean
 from stethoscope.ui.bindings import bindings_of
-from stethoscope.ui.keys import footer_of
-from stethoscope.ui.present.frame import footer, rule
 from stethoscope.ui.present.incident_list import (
     DRAFT,
     FILTERS,
@@ -226,12 +224,6 @@ class IncidentsScreen(LinesScreen):
         room = _DETAIL[self.size.height >= _SHORT]
         rows = detail_rows(self._hit, self._owner.glyphs, self.size.width or 80, room, wrong)
         self.query_one("#detail", Lines).show(rows)
-
-    def _frame(self) -> None:
-        cells, glyphs = self.size.width or 80, self._owner.glyphs
-        for name in ("rule-top", "rule-bottom"):
-            self.query_one(f"#{name}", Lines).show([rule(cells, glyphs)])
-        self.query_one("#keys", Lines).show([footer(footer_of(self.part), cells)])
 
     # ---- what the keys do
 
