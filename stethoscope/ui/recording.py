@@ -6,6 +6,7 @@ import asyncio
 import os
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from stethoscope.clock import hms, iso
@@ -44,8 +45,11 @@ class Recording(Triaging):
     incidents: str | None = None
     """Directory of the incidents, where a flag says it."""
     _beside: set[asyncio.Task[None]] | None = None
-    recorded: dict[str, str]
-    """What was recorded in this console: the id by what its draft was about."""
+
+    @cached_property
+    def recorded(self) -> dict[str, str]:
+        """What was recorded in this console: the id by what its draft was about."""
+        return {}
 
     @property
     def library(self) -> Library:
@@ -105,7 +109,7 @@ class Recording(Triaging):
     def record(self, draft: Callable[[], Incident], key: str) -> None:
         """Open the form with what `draft` returns; what was being written about the same `key` is taken up again, and
         what was recorded of it is opened instead."""
-        known = self._recorded().get(key, "")
+        known = self.recorded.get(key, "")
         now = self.clock.wall()
 
         def work() -> tuple[Incident | None, Draft | None, bool]:
@@ -196,31 +200,24 @@ class Recording(Triaging):
 
     def note_recorded(self, key: str, identity: str) -> None:
         """Remember that what `key` is about is recorded."""
-        self._recorded()[key.split(_BESIDE)[0]] = identity
+        self.recorded[key.split(_BESIDE)[0]] = identity
 
     def mine(self, library: Library) -> frozenset[str]:
         """Return the incidents that were recorded in this console and may be what is on the screen now: nothing is like
         itself."""
         now = self.clock.wall()
-        return frozenset(one for one in set(self._recorded().values()) if not _is_over(library, one, now))
-
-    def _recorded(self) -> dict[str, str]:
-        if "recorded" not in self.__dict__:
-            self.recorded = {}
-        return self.recorded
+        return frozenset(one for one in set(self.recorded.values()) if not _is_over(library, one, now))
 
     def offer_drafts(self) -> None:
         """Say soon that something was being written when a console ended, where that is so."""
         self.set_timer(OFFER_S, self._offer_drafts)
 
     def _offer_drafts(self) -> None:
-
         def show(drafts: list[Draft]) -> None:
             if drafts:
                 one, more = drafts[0], len(drafts) - 1
-                title = one.name
-                also = f" and {more} more" if more else ""
-                self.tell(f'not recorded yet: "{title[:60]}"{also}, kept {hms(one.saved)} UTC; I opens it', seconds=12)
+                name, also = one.name[:60], f" and {more} more" if more else ""
+                self.tell(f'not recorded yet: "{name}"{also}, kept {hms(one.saved)} UTC; I opens it', seconds=12)
 
         now = self.clock.wall()
         self.beside(lambda: [one for one in self.library.drafts() if not one.is_elsewhere(now)], show)
