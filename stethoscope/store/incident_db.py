@@ -23,8 +23,8 @@ BUSY_MS = 3000
 """So long another console may write before we go on without."""
 KEPT_DAYS = 90.0
 """An index that nobody opened for so long is of a directory that is no more."""
-BROKEN = (apsw.CorruptError, apsw.NotADBError, apsw.FormatError)
-"""What a file says that is no index, or half of one."""
+BROKEN = (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, apsw.ConstraintError)
+"""What a file says that is no index, or half of one; in a whole one nothing stands in the way of what is written."""
 # A question reads in few pages what stands together; several consoles read while one writes.
 _SETTINGS = """PRAGMA page_size = 16384; PRAGMA journal_mode = wal; PRAGMA synchronous = normal;
                PRAGMA cache_size = -65536"""

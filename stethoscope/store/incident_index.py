@@ -138,7 +138,14 @@ class IncidentIndex:
             return Reading(Version(path, ""), None, (Trouble(path, 0, error.message),))
 
     def _differences(self, seen: Sequence[set[Seen]]) -> tuple[list[tuple[int, Seen]], list[tuple[int, str]]]:
-        """Return what has to be read, and what is no more."""
+        """Return what has to be read, and what is no more; of an index that is broken, all for a new one."""
+        try:
+            return self._compared(seen)
+        except BROKEN:
+            self.rebuild()
+            return self._compared(seen)
+
+    def _compared(self, seen: Sequence[set[Seen]]) -> tuple[list[tuple[int, Seen]], list[tuple[int, str]]]:
         changed: list[tuple[int, Seen]] = []
         gone: list[tuple[int, str]] = []
         for root, files in enumerate(seen):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import apsw
+
 from stethoscope.errors import UsageError
 from stethoscope.model.incident import NO_NODES
 
@@ -50,8 +52,13 @@ def packed(incident: Incident) -> bytes:
 
 
 def unpacked(said: bytes) -> Incident:
-    """Return the incident that `packed` made."""
-    incident: Incident = _decoder().decode(said)
+    """Return the incident that `packed` made; apsw.CorruptError for what it did not make."""
+    import msgspec
+
+    try:
+        incident: Incident = _decoder().decode(said)
+    except msgspec.MsgspecError as error:
+        raise apsw.CorruptError(str(error)) from error
     return incident
 
 

@@ -6,6 +6,7 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import apsw
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
@@ -183,6 +184,28 @@ def test_a_broken_index_costs_nothing_but_time(library: Library) -> None:
     assert [hit.incident for hit in library.search("掉卡").hits] == [one]
     library.rebuild()
     assert library.get(one.id) == one
+
+
+@pytest.mark.parametrize("fault", ["UPDATE said SET incident = x'81'", "INSERT INTO said VALUES(2, x'')", "file"])
+def test_an_index_that_is_broken_inside_is_made_anew(library: Library, fault: str) -> None:
+    one = library.create(ONE)
+    library.close()
+    (path,) = (library.directory.parent / "cache" / "index").glob("*.db")
+    index = apsw.Connection(str(path))
+    index.execute("PRAGMA journal_mode = delete")
+    if fault == "file":
+        page = index.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'file'").get
+        size = index.execute("PRAGMA page_size").get
+        index.close()
+        with path.open("r+b") as file:
+            file.seek((page - 1) * size)
+            file.write(b"\xff" * size)
+    else:
+        index.execute(fault)
+        index.close()
+    library.directory.joinpath("INC-2.md").write_text(incident_text(replace(ONE, id="INC-2")), encoding="utf-8")
+    library.refresh()
+    assert {each.id for each in library.all()} == {one.id, "INC-2"}
 
 
 def test_several_threads_ask_and_write(library: Library) -> None:
