@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stethoscope.analysis.said import number
 from stethoscope.analysis.triage_case import ENDED, NONE, SLOWER, STOPPED
 from stethoscope.model.finding import Fact, Severity
 from stethoscope.model.ids import node_of
@@ -96,8 +97,12 @@ def calibrated(evidence: float, table: Sequence[tuple[float, float]]) -> float:
 
 
 def _is_as_expected(fact: Fact) -> bool:
-    """Tell whether a fact that a rule looked at as well says that all is well there."""
-    return fact.expected == "none" and fact.value == 0
+    """Tell whether a fact that a rule looked at as well says that all is well there, or as it is with its peers."""
+    if isinstance(fact.value, str) or fact.value is None:
+        return False
+    return (fact.expected == "none" and fact.value == 0) or f"{fact.expected} ".startswith(
+        f"peers {number(fact.value)} "
+    )
 
 
 def _whole_job(chosen: Sequence[Hypothesis]) -> list[str]:

@@ -12,7 +12,7 @@ from stethoscope.analysis.triage_claims import Claim, claims_of, gathered, of_cu
 from stethoscope.analysis.triage_compare import compared
 from stethoscope.analysis.triage_places import Places
 from stethoscope.analysis.triage_weigh import explain, fit, hypotheses_of, merged, outdate
-from stethoscope.analysis.triage_words import calibrated
+from stethoscope.analysis.triage_words import calibrated, verdict_of
 from stethoscope.model.finding import Fact, Finding, Severity
 from stethoscope.model.fleet import FleetSnapshot, Node
 from stethoscope.model.frame import Link, LinkState
@@ -430,6 +430,26 @@ def test_a_job_feels_a_hot_rack_in_which_most_of_it_stands(elsewhere: int, fits:
     hypotheses = hypotheses_of([claim("cooling_fault", "rack/rack-01")], BOOKS, PLACES)
     fit(hypotheses, [case], OfTwoRacks(SCENE))
     assert [one.fit for one in hypotheses] == [fits]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected", "counts"),
+    [
+        (40, "at most 120/h", True),
+        (0, "none", False),
+        (3.6, "none", True),
+        (400, "peers 400 Gb/s", False),
+        (200, "peers 400 Gb/s", True),
+        (40, "peers 400 Gb/s", True),
+        ("Down", "peers Active", True),
+        (None, "none", True),
+    ],
+)
+def test_only_what_is_not_as_expected_is_a_reason(value: float | str | None, expected: str, counts: bool) -> None:
+    fact = Fact("it", value, expected, "gpu-001", "", "probe")
+    one = replace(claim("ib_link_fault", "gpu-001/ib/mlx5_3"), facts=(fact,))
+    verdict = verdict_of(hypotheses_of([one], BOOKS, PLACES), Severity.P1, BOOKS, PLACES, [])
+    assert verdict.supports == ((fact,) if counts else ())
 
 
 class OneSilent(Known):
