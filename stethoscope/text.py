@@ -9,6 +9,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LIMIT = 4096
 """Longest text, in characters, that is kept when the caller does not say otherwise."""
@@ -68,6 +72,23 @@ def clean_lines(value: str | bytes, limit: int = 1024 * 1024) -> str:
         return value
     lines = (line.removesuffix("\r") for line in value.split("\n"))
     return "\n".join("\t".join(clean(part, max(len(part), 1)) for part in line.split("\t")) for line in lines)
+
+
+def clean_json(value: Any, one: Callable[[str], str] | None = None) -> Any:
+    """Return what a file or a line of JSON or YAML holds, each text and key in it cleaned, whole: by `one`, or as one
+    line or several, as it is."""
+    if isinstance(value, str):
+        return (one or _whole)(value)
+    if isinstance(value, list):
+        return [clean_json(item, one) for item in value]
+    if isinstance(value, dict):
+        return {clean(str(key), max(len(str(key)), 1)): clean_json(item, one) for key, item in value.items()}
+    return value
+
+
+def _whole(value: str) -> str:
+    limit = max(len(value), 1)
+    return clean_lines(value, limit) if "\n" in value else clean(value, limit)
 
 
 def clean_text(value: str | bytes, limit: int = TEXT_LIMIT) -> str:

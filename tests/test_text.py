@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stethoscope.text import LIMIT, clean, clean_lines, clean_page
+from stethoscope.text import LIMIT, clean, clean_json, clean_lines, clean_page
 
 
 @pytest.mark.parametrize(
@@ -115,3 +115,13 @@ def test_a_page_is_kept_to_the_letter_unless_a_terminal_would_obey_it() -> None:
     assert clean_page("a\x1b[31m\r\nb  ") == "a\nb  "
     assert clean_page("a\u202eb") == "ab"
     assert clean_page("") == ""
+
+
+def test_what_json_holds_is_cleaned_whole_and_keeps_its_shape() -> None:
+    long = "x" * (LIMIT + 10)
+    said = {"\x1b[31mnode": ["a\x07b", {"text": "one\x1b]0;t\x07\ttwo\nthree"}, 3, 1.5, None, True, long], 7: ""}
+    assert clean_json(said) == {
+        "node": ["ab", {"text": "one\ttwo\nthree"}, 3, 1.5, None, True, long],
+        "7": "",
+    }
+    assert clean_json(["one\ntwo", long], clean) == ["one two", clean(long)]

@@ -24,7 +24,7 @@ from stethoscope.redact import REMOVED, redact, secret_values
 from stethoscope.session.player import Player
 from stethoscope.store.bundle import Member, write_bundle
 from stethoscope.store.excerpt import copy_stretch
-from stethoscope.text import clean, clean_lines
+from stethoscope.text import clean, clean_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,7 +125,7 @@ def tape_of(recorder: Recorder) -> Tape:
 def thaw(bundle: Bundle, tape: Tape, make: MakeSession) -> Scene:
     """Return the scene that was frozen; `tape` is that of its recording. DataError when it is damaged."""
     try:
-        beside = msgspec.convert(_cleaned(json.loads(bundle.read(SCENE))), Frozen, strict=False)
+        beside = msgspec.convert(clean_json(json.loads(bundle.read(SCENE))), Frozen, strict=False)
     except (ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise DataError(f"{SCENE} cannot be read: {clean(str(error), 200)}", where=str(bundle.path)) from None
     player = Player(tape, make)
@@ -224,14 +224,3 @@ def _json(said: Any) -> bytes:
     return json.dumps(redacted(json.loads(json.dumps(said, default=str))), ensure_ascii=False, indent=1).encode(
         "utf-8", "replace"
     )  # fmt: skip
-
-
-def _cleaned(said: Any) -> Any:
-    """Return what was read without anything that a terminal would obey: a file can be written by others too."""
-    if isinstance(said, str):
-        return clean_lines(said, max(len(said), 1)) if "\n" in said else clean(said, max(len(said), 1))
-    if isinstance(said, list):
-        return [_cleaned(one) for one in said]
-    if isinstance(said, dict):
-        return {clean(key, max(len(key), 1)): _cleaned(value) for key, value in said.items()}
-    return said

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -20,7 +20,7 @@ from stethoscope.session.job_notes import JOB_LOG, JobNote
 from stethoscope.specs.fleet import SMALL_FLEET
 from stethoscope.store.format import STANDING_AT, NodeEntry, RecordType, is_time
 from stethoscope.store.lines import is_delta, is_full, is_hello, is_same, part_group
-from stethoscope.text import clean, clean_lines
+from stethoscope.text import clean, clean_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,17 +47,6 @@ _LOOK_AT_CLOCK = 64
 class _Note(msgspec.Struct):
     kind: str
     value: msgspec.Raw
-
-
-def cleaned(value: Any) -> Any:
-    """Return what JSON holds without anything that a terminal would obey."""
-    if isinstance(value, str):
-        return clean_lines(value, max(len(value), 1)) if "\n" in value else clean(value)
-    if isinstance(value, list):
-        return [cleaned(item) for item in value]
-    if isinstance(value, dict):
-        return {clean(str(key)): cleaned(item) for key, item in value.items()}
-    return value
 
 
 _link = msgspec.json.Decoder(Link)
@@ -257,17 +246,17 @@ class Player:
             note = msgspec.json.decode(payload, type=_Note)
             if note.kind == "scheduler":
                 # What was read from other programs passes the gate again: a file may have been changed.
-                reading = msgspec.convert(cleaned(msgspec.json.decode(note.value)), SchedulerReading, strict=False)
+                reading = msgspec.convert(clean_json(msgspec.json.decode(note.value)), SchedulerReading, strict=False)
                 self.session.on_scheduler(reading)
             elif note.kind == JOB_LOG:
-                value = cleaned(msgspec.json.decode(note.value))
+                value = clean_json(msgspec.json.decode(note.value))
                 told = msgspec.convert(value, JobNote, strict=False)
                 if told.is_sound:
                     self.session.jobs.take_note(told, self.clock.wall())
                     for tap in self.taps:
                         tap.on_note(JOB_LOG, value)
             elif note.kind == ON_DEMAND:
-                value = cleaned(msgspec.json.decode(note.value))
+                value = clean_json(msgspec.json.decode(note.value))
                 for tap in self.taps:
                     tap.on_note(ON_DEMAND, value)
         except (msgspec.MsgspecError, ValueError, RecursionError):

@@ -15,11 +15,12 @@ from stethoscope.errors import StethoscopeError
 from stethoscope.model.verdict import Scene
 from stethoscope.session.heard import Hearing
 from stethoscope.session.job_notes import JOB_LOG, note_of
-from stethoscope.session.player import Player, cleaned
+from stethoscope.session.player import Player
 from stethoscope.session.probe_result import measured_note, measured_of
 from stethoscope.specs.codes import load_codes
 from stethoscope.specs.signature import load_signatures
 from stethoscope.store.format import RecordType
+from stethoscope.text import clean_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -228,5 +229,5 @@ def _notes(tape: Tape, begin: float, end: float) -> list[tuple[float, str, objec
             continue
         if isinstance(note, dict) and note.get("kind") in (JOB_LOG, ON_DEMAND):
             # A file may have been changed: what it says passes the gate again.
-            found.append((played.t, str(note["kind"]), cleaned(note.get("value"))))
+            found.append((played.t, str(note["kind"]), clean_json(note.get("value"))))
     return found

@@ -15,7 +15,7 @@ from stethoscope.model.incident import COMPONENTS, SCHEMA, Incident, Link, Statu
 from stethoscope.specs.incident_text import ORDER, incident_text
 from stethoscope.specs.load import Loaded, loads
 from stethoscope.specs.moment import wall_of
-from stethoscope.text import clean, clean_page
+from stethoscope.text import clean, clean_json, clean_page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -237,7 +237,7 @@ class _Said:
                 continue
             if near := did_you_mean(str(key), known):
                 self.remarks.append(self._remark(f'"{key}" is not known and kept{near}', key))
-            found.append((clean(str(key)), _cleaned(value)))
+            found.append((clean(str(key)), clean_json(value, clean_page)))
         if self.line("component") and self.line("component") not in COMPONENTS:
             word = self.line("component")
             self.remarks.append(self._remark(f'no component "{word}"{did_you_mean(word, COMPONENTS)}', "component"))
@@ -249,13 +249,3 @@ class _Said:
         where = self._loaded.where(*path)
         line = where.removeprefix(self._loaded.name).split(":")[1:2]
         return Trouble(self._loaded.name, int(line[0]) if line else 0, clean(message))
-
-
-def _cleaned(value: Any) -> Any:
-    if isinstance(value, str):
-        return clean_page(value)
-    if isinstance(value, list):
-        return [_cleaned(one) for one in value]
-    if isinstance(value, dict):
-        return {clean(str(key)): _cleaned(one) for key, one in value.items()}
-    return value

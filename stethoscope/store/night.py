@@ -18,7 +18,7 @@ import msgspec
 from stethoscope.errors import DataError
 from stethoscope.model.night import Found, Records, Whole
 from stethoscope.paths import of_fleet, write_private
-from stethoscope.text import clean
+from stethoscope.text import clean, clean_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -149,7 +149,7 @@ class NightFile:
             if not line or len(line) > _LONGEST_LINE or line.startswith(b'{"schema"'):
                 continue
             try:
-                records.append(msgspec.convert(_cleaned(json.loads(line)), _RECORD))
+                records.append(msgspec.convert(clean_json(json.loads(line), clean), _RECORD))
             except (ValueError, RecursionError, msgspec.MsgspecError):
                 self.bad_lines += 1
         return records
@@ -194,14 +194,3 @@ def _shortened(finding: Any) -> Any:
     from dataclasses import replace
 
     return replace(finding, where=finding.where[:MOST_PLACES])
-
-
-def _cleaned(said: Any) -> Any:
-    """Return what was read without anything that a terminal would obey: a file can be written by others too."""
-    if isinstance(said, str):
-        return clean(said)
-    if isinstance(said, list):
-        return [_cleaned(part) for part in said]
-    if isinstance(said, dict):
-        return {clean(key): _cleaned(value) for key, value in said.items()}
-    return said
