@@ -28,7 +28,7 @@ class Group:
         self.reads = [
             (path, kept) for kept, words in reads.items() for word in words.split() for path in keep.expand(word)
         ]
-        self.every_s = every_s * (pace if every_s < 60 else 1)
+        self.every_s = every_s * (pace if every_s != 60 else 1)
         if not 1 <= self.every_s <= 86400:
             raise ValueError
         # After the first round they are spread over their intervals.

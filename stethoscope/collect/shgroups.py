@@ -9,7 +9,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from stethoscope.model.wire import expand
+from stethoscope.model.wire import expand, paced
 from stethoscope.parse.smi import RARE_FIELDS
 from stethoscope.specs.probes import load_manifest
 
@@ -67,7 +67,7 @@ def extended(expression: str) -> str:
 
 
 def _every_s(group: Watch, pace: float) -> float:
-    every_s = group.every_s * pace if group.tier == "medium" else group.every_s
+    every_s = paced(group.every_s, pace)
     return max(every_s, GPU_S) if group.id == "gpu" else every_s
 
 

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 MANY_PACE = 2.0
-"""Above SMALL_FLEET nodes what is read every half a minute is read so many times less often, as frames are: reading it
+"""Above SMALL_FLEET nodes what is not read every minute is read so many times less often, as frames are: reading it
 all takes the console more than the frames do."""
 
 
 def pace_of(nodes: int) -> float:
-    """Return how many times the interval of a group of the tier `medium` is on a fleet of `nodes`."""
+    """Return how many times its interval a group is apart (see `wire.paced`) on a fleet of `nodes`."""
     return 1.0 if nodes <= SMALL_FLEET else MANY_PACE
 
 
@@ -29,8 +29,7 @@ def watch_groups(*, sudo: bool, pace: float = 1.0) -> list[dict[str, Any]]:
 
 
 def _group(group: Watch, *, sudo: bool, pace: float) -> dict[str, Any]:
-    every_s = group.every_s * pace if group.tier == "medium" else group.every_s
-    message: dict[str, Any] = {"name": group.id, "s": _short(every_s)}
+    message: dict[str, Any] = {"name": group.id, "s": _short(wire.paced(group.every_s, pace))}
     if group.read:
         message["read"] = [[read.path, read.keep] for read in group.read]
     if group.run:

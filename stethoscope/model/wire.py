@@ -18,7 +18,8 @@ it, and whose blocks `parse.shstream` makes the same messages of.
 The console writes control lines to the probe's standard input, also JSON: {"do":"tick","s":5.0}, {"do":"full"},
 {"do":"watch","bytes":6000,"pace":2,"sudo":true}, {"do":"stop"}. So many bytes follow the `watch` line: the second half
 of the payload, with the probe's later parts and the groups that they read (collect.payload makes it). `pace` stretches
-what is read more often than once a minute; without `sudo` nothing is run with it. A line may have `groups` of its own.
+the interval of every group but those of a minute; without `sudo` nothing is run with it. A line may have `groups` of
+its own.
 The probe in sh gets {"do":"watch","bytes":15000}, and a script of so many bytes behind it (collect.shell).
 """
 
@@ -169,7 +170,7 @@ _encoder = msgspec.json.Encoder()
 LIMIT_S = 10
 """So long a command of a group may take, unless the group says something else."""
 SLOW_S = 60.0
-"""What is read at least so often keeps its interval at every pace."""
+"""What is read so often keeps its interval at every pace: rules look at it over few readings, or at the last one."""
 _RAW = -zlib.MAX_WBITS
 _LONGEST_TEXT = 1024 * 1024
 
@@ -204,13 +205,18 @@ def dense(groups: list[dict[str, Any]]) -> list[list[Any]]:
     return found
 
 
+def paced(every_s: float, pace: float) -> float:
+    """Return the seconds between two readings of a group at `pace`."""
+    return every_s if every_s == SLOW_S else every_s * pace
+
+
 def loose(groups: Any, pace: float = 1.0) -> list[dict[str, Any]]:
     """Return the groups of a `watch` line with names for what is in them; ValueError for what is none."""
     try:
         return [
             {
                 "name": name,
-                "s": every_s * (pace if every_s < SLOW_S else 1),
+                "s": paced(every_s, pace),
                 "read": [[path, keep] for keep in reads for path in reads[keep].split()],
                 "run": [
                     {"id": run, "argv": words.split(" "), "limit": limit_s, "sudo": root, "each": each}

@@ -65,11 +65,17 @@ def test_commands_are_quoted_and_get_root_where_they_need_it() -> None:
 
 
 def test_groups_are_as_far_apart_as_they_may() -> None:
-    groups = [Watch("gpu", "a", 30, "medium"), Watch("b", "b", 30, "medium"), Watch("c", "c", 300, "slow")]
+    groups = [
+        Watch("gpu", "a", 30, "medium"),
+        Watch("b", "b", 30, "medium"),
+        Watch("c", "c", 300, "slow"),
+        Watch("d", "d", 60, "slow"),
+    ]
     text = shgroups.functions(groups, sudo=False, pace=2.0)
-    assert "every_gpu=60 limit_gpu=65 first_gpu=20" in text
-    assert "every_b=60 limit_b=5 first_b=40" in text
-    assert "every_c=300 limit_c=5 first_c=300" in text
+    assert "every_gpu=60 limit_gpu=65 first_gpu=15" in text
+    assert "every_b=60 limit_b=5 first_b=30" in text
+    assert "every_c=600 limit_c=5 first_c=450" in text
+    assert "every_d=60 limit_d=5 first_d=60" in text
 
 
 @pytest.mark.parametrize("path", ["/a b", "/$(id)", "/a;b", "/a'b", "a", "/`x`", "/a\n", "/~", "/a&b", '/"'])
