@@ -120,10 +120,11 @@ REFUSED = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("begins", [b'{"t": "', b'{"t":"'], ids=["spaced", "as a probe writes it"])
 @pytest.mark.parametrize("raw", REFUSED.values(), ids=REFUSED)
-def test_refused(raw: bytes) -> None:
+def test_refused(raw: bytes, begins: bytes) -> None:
     with pytest.raises(ParseError) as caught:
-        parse(raw)
+        parse(raw.replace(b'{"t": "', begins, 1))
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) <= 200
 
@@ -237,18 +238,43 @@ def test_lists_of_links_that_are_none_are_refused_on_every_way(links: object, ty
             parse(part_with(links, type_first=type_first))
 
 
-@given(st.dictionaries(st.sampled_from(["gpu_util", "gpu_temp", "nvlink_rx"]), st.lists(
-    st.none() | st.integers(-(2**64), 2**65) | st.floats(allow_nan=False, allow_infinity=False, width=64)
-    | st.sampled_from(["unsupported", "error", ":", '":', "no word"]), max_size=4)))  # fmt: skip
-def test_a_delta_reads_the_same_however_its_line_begins(gpu: dict[str, list[object]]) -> None:
-    line = {"t": "delta", "seq": 3, "mono": 5.0, "wall": 6.0, "gpu": gpu, "node": {"load1": 2}}
+metrics = st.sampled_from(["gpu_util", "gpu_temp", "nvlink_rx", "a\u200bb", "x" * 70])
+odd_cells = (
+    st.none()
+    | st.integers(-(2**64), 2**65)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.sampled_from([*WIRE_REASONS, ":", '":', "no word"])
+)
+odd_rows = st.dictionaries(metrics, st.lists(odd_cells, max_size=4), max_size=3)
+odd_texts = st.sampled_from(["", "1\n", "a\tb\r\n", "\x1b[2Jx", "\u202ey", "plain", "z" * 600])
+runs = st.fixed_dictionaries(
+    {"out": odd_texts}, optional={"err": odd_texts, "status": odd_texts, "exit": st.integers(-(2**31) - 1, 2**31)}
+)
+
+
+@given(
+    st.sampled_from(["delta", "full", "part"]),
+    odd_rows, odd_rows, st.dictionaries(metrics, odd_cells, max_size=3),
+    st.dictionaries(odd_texts, odd_texts, max_size=3), st.dictionaries(odd_texts, runs, max_size=2),
+)  # fmt: skip
+def test_a_line_reads_the_same_however_it_begins(
+    kind: str, gpu: object, port: object, node: object, files: object, ran: object
+) -> None:
+    said = {"files": files, "ran": ran, "name": "net"} if kind == "part" else {"node": node, "port": port}
+    line = {"t": kind, "seq": 3, "mono": 5.0, "wall": 6.0, "gpu": gpu, **said}
     compact = json.dumps(line, separators=(",", ":")).encode()
     spaced = json.dumps(line).encode()
     read: list[object] = []
-    for raw in (compact, spaced):
+    for raw in (compact, spaced, compact):
         try:
             read.append(parse(raw))
         except ParseError:
             read.append(None)
-    assert read[0] == read[1]
+    assert read[0] == read[1] == read[2]
     assert repr(read[0]) == repr(read[1])
+
+
+@pytest.mark.parametrize(("kind", "known"), [("delta", wire.Delta), ("full", wire.Full), ("part", wire.Part)])
+def test_a_line_is_of_its_own_kind_and_no_other(kind: str, known: type[wire.Message]) -> None:
+    line = {"t": kind, "seq": 3, "mono": 5.0, "wall": 6.0, "name": "gpu", "gpu": {"gpu_temp": [60, "hung"]}}
+    assert type(parse(json.dumps(line, separators=(",", ":")).encode())) is known
