@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy.typing as npt
 
@@ -42,6 +42,15 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     """Called when the line changed something."""
 
 
+@dataclass(slots=True)
+class Waiting:
+    """Lines of one kind that were not folded yet."""
+
+    lines: dict[int, Line] = field(default_factory=dict)
+    """By the first row of their blocks."""
+    rows: int = 0
+
+
 class Said(NamedTuple):
     """What the lines of a batch give for one column."""
 
@@ -53,7 +62,7 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True)
 class Batch:
-    """Lines of one kind about different blocks of one table, in the order in which they came."""
+    """Lines of one kind about different blocks of one table; those that name the same columns follow one another."""
 
     lines: Sequence[Line]
     rows: Ints = field(init=False)
@@ -67,13 +76,18 @@ class Batch:
     _positions: dict[tuple[int, ...], Ints] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
+        kinds: dict[int, list[Line]] = {}
+        for line in self.lines:
+            # Lines of nodes of one kind have them from one place (`Group.columns_of`).
+            kinds.setdefault(id(line.columns), []).append(line)
+        object.__setattr__(self, "lines", [*chain.from_iterable(kinds.values())])
         counts = np.array([line.count for line in self.lines])
         starts = counts.cumsum() - counts
         firsts = np.array([line.first for line in self.lines])
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "starts", starts)
         object.__setattr__(self, "rows", np.arange(counts.sum()) + (firsts - starts).repeat(counts))
-        object.__setattr__(self, "said", _said(self.lines))
+        object.__setattr__(self, "said", _said(kinds.values()))
 
     @cached_property
     def monos(self) -> npt.NDArray[np.float64]:
@@ -135,22 +149,17 @@ class Batch:
                 line.changed()
 
 
-def _said(lines: Sequence[Line]) -> dict[int, Said]:
-    first = lines[0].columns
-    if all(line.columns == first for line in lines):
-        # What comes whole names the same columns on nodes of one kind: then it is a table that is turned.
-        numbers = [*range(len(lines))]
-        columns = zip(*[line.lists for line in lines], strict=True)
-        return {
-            column: Said(numbers, [*chain.from_iterable(lists)]) for column, lists in zip(first, columns, strict=True)
-        }
+def _said(kinds: Iterable[Sequence[Line]]) -> dict[int, Said]:
     said: dict[int, Said] = {}
-    for number, line in enumerate(lines):
-        for column, cells in zip(line.columns, line.lists, strict=True):
+    first = 0
+    for lines in kinds:
+        numbers = range(first, first + len(lines))
+        first = numbers.stop
+        # What alike lines say is a table that is turned.
+        for column, lists in zip(lines[0].columns, zip(*[line.lists for line in lines], strict=True), strict=True):
             if column in said:
-                numbers, before = said[column]
-                numbers.append(number)
-                before += cells
+                said[column].lines.extend(numbers)
+                said[column].cells.extend(chain.from_iterable(lists))
             else:
-                said[column] = Said([number], [*cells])
+                said[column] = Said([*numbers], [*chain.from_iterable(lists)])
     return said

@@ -7,12 +7,12 @@ are then folded at once: no block has two of one group among them, and so they d
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stethoscope.analysis.arrays import AS_READ, NEVER, Arrays
-from stethoscope.analysis.batch import Batch, Line
+from stethoscope.analysis.batch import Batch, Line, Waiting
 from stethoscope.analysis.cells import UNCHANGED, numbers_of, totals_of
 from stethoscope.analysis.derive import derive
 from stethoscope.analysis.groups import Group
@@ -53,10 +53,10 @@ class Columns(Arrays):
         self._groups = {group: Group.of(group, metrics, counters, index) for group in {"", *(m.group for m in metrics)}}
         self.groups = frozenset(group for group, known in self._groups.items() if group and known.columns)
         """Those whose parts bring metrics of this table."""
-        self._waiting: dict[str, dict[int, Line]] = {}
-        """Lines that were not folded yet, by group and block, and ..."""
-        self._rows_waiting = 0
-        """... how many rows they are about."""
+        self.counting = frozenset(group for group, known in self._groups.items() if known.counters.stop)
+        """Those that bring counters of this table."""
+        self._waiting = {group: (Waiting(), Waiting()) for group in self._groups}
+        """By group: deltas, and full lines, that were not folded yet."""
         self._marking: dict[int, tuple[int, Reason]] = {}
         """By first row: blocks that get a reason behind what waits, and how many rows they have."""
         self._lacking: dict[str, list[npt.NDArray[np.intp]]] = {}
@@ -64,8 +64,7 @@ class Columns(Arrays):
         self.defects: list[Exception] = []
         """What kept lines from being folded."""
         carried = self._groups[""].counters.stop
-        counted = [group for group, known in self._groups.items() if known.counters.stop]
-        super().__init__(scope, names, tuple(metric.id for metric in counters), carried, counted, blocks)
+        super().__init__(scope, names, tuple(metric.id for metric in counters), carried, self.counting, blocks)
         self._from_probe = [index[m.id] for m in metrics if m.tier != "console"]
         self._in_parts = [index[m.id] for m in metrics if m.group]
         self.add(rows)
@@ -163,49 +162,79 @@ class Columns(Arrays):
         if of is None:
             return 0
         length, dropped = count if order is None else len(order), 0
-        found, lists = [*map(of.columns.get, part)], [*part.values()]
-        if None in found or not {*map(len, lists)} <= {length}:
-            known = [(column, cells) for column, cells in zip(found, lists, strict=True) if column is not None]
-            right = [one for one in known if len(one[1]) == length]
-            found, lists = [column for column, _ in right], [cells for _, cells in right]
+        columns, lists = of.columns_of(part), [*part.values()]
+        if columns is None or not {*map(len, lists)} <= {length}:
+            known = [(metric, cells) for metric, cells in part.items() if metric in of.columns]
+            right = {metric: cells for metric, cells in known if len(cells) == length}
+            columns, lists = [of.columns[metric] for metric in right], [*right.values()]
             dropped = len(known) - len(right)
-        columns = cast("list[int]", found)
         if not length:
-            columns, lists = [], []
+            columns, lists = (), []
         if count and (lists or full or (complete and of.counters.stop)):
-            waiting = self._waiting.setdefault(group, {})
-            most = _MOST_OF_PARTS if self.is_lean else _MOST_WAITING
-            if first in waiting or first in self._marking or self._rows_waiting + count > most:
-                self.settle()
-            waiting[first] = Line(first, count, order, columns, lists, mono, full, complete, changed)
-            self._rows_waiting += count
+            self._wait(of, Line(first, count, order, columns, lists, mono, full, complete, changed))
         return dropped
+
+    def put_one(
+        self,
+        row: int,
+        cells: Mapping[str, Cell],
+        mono: float,
+        *,
+        full: bool,
+        complete: bool,
+        group: str = "",
+        changed: Callable[[], None] | None = None,
+    ) -> None:
+        """Take what one line says of one row, which is a block of its own, as `put` does."""
+        of = self._groups.get(group)
+        if of is None:
+            return
+        columns = of.columns_of(cells)
+        if columns is None:
+            cells = {metric: cell for metric, cell in cells.items() if metric in of.columns}
+            columns = of.columns_of(cells) or ()
+        if cells or full or (complete and of.counters.stop):
+            lists = [*zip(cells.values(), strict=True)]
+            self._wait(of, Line(row, 1, None, columns, lists, mono, full, complete, changed))
+
+    def _wait(self, of: Group, line: Line) -> None:
+        first, full = line.first, line.full
+        deltas, fulls = self._waiting[of.name]
+        if first in deltas.lines or first in fulls.lines or first in self._marking:
+            self.settle()
+        waiting = fulls if full else deltas
+        if waiting.rows + line.count > (_MOST_OF_PARTS if self.is_lean else _MOST_WAITING):
+            # Lines of other kinds do not know of these, and may wait on.
+            self._settle_kind(of, full=full)
+        waiting.lines[first] = line
+        waiting.rows += line.count
 
     def settle(self) -> None:
         """Let every line that was put have its effect; of a line that cannot, the error is kept in `defects`."""
-        if self._rows_waiting:
-            self._rows_waiting = 0
-            for group, waiting in self._waiting.items():
-                lines = [*waiting.values()]
-                waiting.clear()
-                for full in (True, False):
-                    alike = [line for line in lines if line.full is full]
-                    if alike:
-                        self._try(self._groups[group], alike, full=full)
-            lacking, self._lacking = self._lacking, {}
-            for group, blocks_of_rows in lacking.items():
-                rows = np.concatenate(blocks_of_rows)
-                for column in self._groups[group].all_columns:
-                    self.dirty |= self._have_not(column, rows)
+        for of in self._groups.values():
+            self._settle_kind(of, full=True)
+            self._settle_kind(of, full=False)
         if self._marking:
             marking, self._marking = self._marking, {}
             for reason in {reason for _, reason in marking.values()}:
                 blocks = [(first, count) for first, (count, why) in marking.items() if why is reason]
                 self._mark(np.concatenate([np.arange(first, first + count) for first, count in blocks]), reason)
 
+    def _settle_kind(self, of: Group, *, full: bool) -> None:
+        waiting = self._waiting[of.name][full]
+        if waiting.lines:
+            lines = [*waiting.lines.values()]
+            waiting.lines.clear()
+            waiting.rows = 0
+            self._try(of, lines, full=full)
+        if full and of.name in self._lacking:
+            rows = np.concatenate(self._lacking.pop(of.name))
+            for column in of.all_columns:
+                self.dirty |= self._have_not(column, rows)
+
     def _settle_of(self, first: int) -> None:
         """Let the lines about one block have their effect: where many nodes come or go, those of others may wait."""
-        if first in self._marking or any(first in waiting for waiting in self._waiting.values()):
+        if first in self._marking or any(first in kind.lines for kinds in self._waiting.values() for kind in kinds):
             self.settle()
 
     def _try(self, of: Group, lines: Sequence[Line], *, full: bool) -> None:

@@ -17,7 +17,7 @@ from stethoscope.analysis.events import EventLog
 from stethoscope.analysis.inventory import merge_gpus, merge_ports
 from stethoscope.analysis.job_table import job_table
 from stethoscope.analysis.node_state import NodeState, gone_reason, kernel_log_reason
-from stethoscope.analysis.parts import Parts
+from stethoscope.analysis.parts import OF_FRAMES, Parts, rows_in
 from stethoscope.model import wire
 from stethoscope.model.event import LogEvent
 from stethoscope.model.fleet import FleetSnapshot
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 _ASK_AGAIN = 5
 """Deltas to wait for a full frame before it is asked for again."""
-_OF_FRAMES = 3
-"""Scopes whose rows come in frames: node, GPU and port."""
 _ROOM = 8
 """A block that must grow grows to a multiple of this many rows, ..."""
 _DEVICE_ROOM = 4
@@ -64,6 +62,7 @@ class FleetState:
             Scope.NODE: Columns(Scope.NODE, catalogue, count),
             **{scope: Columns(scope, catalogue, blocks=count) for scope in (Scope.GPU, Scope.PORT, *DEVICE_SCOPES)},
         }
+        self._of_nodes, self._of_gpus, self._of_ports = (self.tables[scope] for scope in OF_FRAMES)
         self._parts = Parts(self.tables, self._place)
         self._frame_mono = np.full(count, np.nan)
         self._live = np.zeros(count)
@@ -214,8 +213,8 @@ class FleetState:
         self._put(node, full, full=True)
         self._mark_gone(node)
         self._count_log(node)
-        for scope, first, count in self._parts.blocks(node)[:_OF_FRAMES]:
-            self.tables[scope].began(first, count, frame.received_wall)
+        for scope in OF_FRAMES:
+            self.tables[scope].began(*rows_in(node, scope), frame.received_wall)
         node.received(frame, full)
         node.touch()
         self._frame_mono[node.index] = frame.received_mono
@@ -239,16 +238,15 @@ class FleetState:
         self._frame_mono[node.index] = frame.received_mono
 
     def _put(self, node: NodeState, line: wire.Full | wire.Delta, *, full: bool) -> None:
-        dropped, complete = 0, node.complete
-        one = dict(zip(line.node, zip(line.node.values(), strict=True), strict=True))
-        for scope, first, count, order, part in (
-            (Scope.NODE, node.index, 1, None, one),
-            (Scope.GPU, node.gpu_first, len(node.gpus), node.gpu_order, line.gpu),
-            (Scope.PORT, node.port_first, len(node.ports), node.port_order, line.port),
-        ):
-            dropped += self.tables[scope].put(
-                first, count, order, part, line.mono, full=full, complete=complete, changed=node.touch
-            )
+        mono, complete, told = line.mono, node.complete, node.touch
+        self._of_nodes.put_one(node.index, line.node, mono, full=full, complete=complete, changed=told)
+        dropped = self._of_gpus.put(
+            node.gpu_first, len(node.gpus), node.gpu_order, line.gpu, mono,
+            full=full, complete=complete, changed=told,
+        ) + self._of_ports.put(
+            node.port_first, len(node.ports), node.port_order, line.port, mono,
+            full=full, complete=complete, changed=told,
+        )  # fmt: skip
         if dropped:
             node.bad_line(dropped)
             node.complete = False
@@ -313,6 +311,13 @@ class FleetState:
     def _count_log(self, node: NodeState) -> None:
         """Put what was counted in the kernel log of a node."""
         reason = Reason.UNREACHABLE if node.cut_off else kernel_log_reason(node.notes)
+        marks = self.tables[Scope.NODE].marks, self.tables[Scope.GPU].marks
+        of_slots = tuple(node.xids.items())
+        said = node.seen_full, reason, node.machine_checks, of_slots, node.gpu_first, node.gpus, *marks
+        if said == node.counted:
+            # As with nearly every full line: whatever else changes rows has left a mark.
+            return
+        node.counted = said
         if self._machine_checks is not None and node.seen_full:
             columns = self.tables[Scope.NODE]
             count = max(node.machine_checks.values())

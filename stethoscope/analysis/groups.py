@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from stethoscope.model.metric import Metric
 
 
+_MOST_KINDS = 512
+"""So many kinds of lines of a group are known again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """What one line can bring to a table."""
@@ -29,6 +33,20 @@ class Group:
     counters: slice
     """Columns of those that count; all others are behind these."""
     rules: CounterRules
+    _kinds: dict[tuple[str, ...], Sequence[int]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def columns_of(self, part: Mapping[str, object]) -> Sequence[int] | None:
+        """Return the column of each metric that a line names, None when one is not of this group: the same object for
+        lines that name the same ones, which most lines do."""
+        named = tuple(part)
+        columns = self._kinds.get(named)
+        if columns is None:
+            if not self.columns.keys() >= part.keys():
+                return None
+            if len(self._kinds) >= _MOST_KINDS:
+                self._kinds.clear()
+            columns = self._kinds[named] = tuple([self.columns[metric] for metric in named])
+        return columns
 
     @classmethod
     def of(cls, name: str, metrics: Sequence[Metric], counters: Sequence[Metric], index: Mapping[str, int]) -> Group:

@@ -42,8 +42,8 @@ class Block:
     """... the position of each in `names`."""
     found: int = 0
     """Number of what the last part said of them (`Parts`), when all of it was taken, and ..."""
-    marks: int = 0
-    """... what `Arrays.marks` was then."""
+    marks: int = -1
+    """... what `Arrays.marks` was then; -1 before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class NodeState:
     """One node while its messages come in; `published` is its picture, None when it must be made anew."""
 
     __slots__ = (
-        "about", "asked", "bad_lines", "blocks", "boot_id", "clock_offset_s", "complete", "cut_off",
+        "about", "asked", "bad_lines", "blocks", "boot_id", "clock_offset_s", "complete", "counted", "cut_off",
         "device_first", "devices", "early",
         "frame_mono", "frame_wall", "frames", "gpu_first", "gpu_order", "gpu_room", "gpu_words", "gpus", "index",
         "kernel", "known", "leaves", "lines", "lines_before", "link", "listed_gpus", "listed_ports", "machine_checks",
@@ -118,6 +118,8 @@ class NodeState:
         self.scheduler: SchedulerState | None = None
         self.machine_checks: Mapping[str, int] = _NO_CHECKS
         """Lines in the kernel log of this boot, by what they say."""
+        self.counted: tuple[object, ...] = ()
+        """What the tables say of the kernel log, and of which rows."""
         self.blocks: dict[Scope, Block] = {}
         self.devices: Mapping[Scope, tuple[str, ...]] = {}
         self.device_first: Mapping[Scope, int] = {}

@@ -8,6 +8,7 @@ named says LOST, or what keeps the driver from naming it; when it comes back it 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+OF_FRAMES = (Scope.NODE, Scope.GPU, Scope.PORT)
+"""Scopes whose rows come in frames."""
 _EVERY_S = (1.0, 86_400.0)
 """An interval beyond these is not one: it is taken for the nearest of them."""
 _MOST_GROUPS = 32
@@ -52,6 +55,11 @@ class Parts:
         """Fill `tables`; `place` finds room for a block of devices as FleetState does."""
         self._tables = tables
         self._place = place
+        self._counting = {
+            group: [scope for scope, columns in tables.items() if group in columns.counting]
+            for group in {group for columns in tables.values() for group in columns.counting}
+        }
+        """By group: the tables that have counters of it."""
         self._shared: dict[Hashable, Any] = {}
         self._numbers: dict[int, tuple[int, Devices]] = {}
         self._last_number = 0
@@ -78,7 +86,8 @@ class Parts:
         if facts.same:
             self._same(node, group, mono)
             return True
-        node.whole = self._share(("whole", both := node.whole | {group}), both)
+        if group not in node.whole:
+            node.whole = self._share(("whole", both := node.whole | {group}), both)
         dropped = self._put_known(node, mono, facts)
         for scope in DEVICE_SCOPES:
             columns = self._tables[scope]
@@ -96,27 +105,20 @@ class Parts:
 
     def _same(self, node: NodeState, group: str, mono: float) -> None:
         """Take that nothing has changed: counters were read again, and stand still."""
-        for scope, first, count in self.blocks(node):
+        for scope in self._counting.get(group, ()):
+            first, count = rows_in(node, scope)
             self._tables[scope].put(
                 first, count, None, {}, mono, full=False, complete=True, group=group, changed=node.touch
             )
 
     def blocks(self, node: NodeState) -> list[tuple[Scope, int, int]]:
         """Return the first row and the number of rows that `node` has in each table."""
-        blocks = [
-            (Scope.NODE, node.index, 1),
-            (Scope.GPU, node.gpu_first, len(node.gpus)),
-            (Scope.PORT, node.port_first, len(node.ports)),
-        ]
-        return blocks + [(scope, block.first, len(block.names)) for scope, block in node.blocks.items()]
+        return [(scope, *rows_in(node, scope)) for scope in (*OF_FRAMES, *node.blocks)]
 
     def _put_known(self, node: NodeState, mono: float, facts: Facts) -> int:
         """Put what is about the node and its GPUs; return how many lists were dropped."""
-        one = {metric: (cell,) for metric, cell in facts.node.items()}
-        columns = self._tables[Scope.NODE]
-        dropped = columns.put(node.index, 1, None, one, mono, full=True, complete=True, group=facts.group)
-        columns = self._tables[Scope.GPU]
-        return dropped + columns.put(
+        self._tables[Scope.NODE].put_one(node.index, facts.node, mono, full=True, complete=True, group=facts.group)
+        return self._tables[Scope.GPU].put(
             node.gpu_first, len(node.gpus), node.gpu_order, facts.gpu, mono,
             full=True, complete=True, group=facts.group,
         )  # fmt: skip
@@ -134,9 +136,10 @@ class Parts:
             self._mark_gone(node, scope, columns, known)
             return 0
         if found.whole:
-            found = _bounded(found, most_of(scope))
+            if known is None or found.names != known.listed:
+                found = _bounded(found, most_of(scope))
             self._list(node, scope, columns, found.names)
-        elif scope not in node.blocks:
+        elif known is None:
             node.early[facts.group] = (frame, mono, facts, every_s)
             return 0
         block = node.blocks.setdefault(scope, Block())
@@ -145,17 +148,19 @@ class Parts:
             order, values = _known(block, found)
         count = len(block.names)
         dropped = columns.put(
-            block.first, count, None if order == tuple(range(count)) else order, values, mono,
+            block.first, count, None if order == _in_a_row(count) else order, values, mono,
             full=True, complete=True, group=facts.group,
         )  # fmt: skip
-        unnamed = sorted(set(block.order).difference(order))
-        if unnamed and facts.group in columns.groups:
+        if len(order) < len(block.order) and facts.group in columns.groups:
+            unnamed = sorted(set(block.order).difference(order))
             columns.lack(rows_of(block.first, count, unnamed), facts.group)
         self._mark_gone(node, scope, columns, block)
         if found.whole:
             # A part just behind another one is passed over: not all that it says was taken.
-            block.found, block.marks = number if is_timed and not dropped else 0, columns.marks
-            columns.began(block.first, count, frame.received_wall)
+            block.found = number if is_timed and not dropped else 0
+            if block.marks != columns.marks:
+                block.marks = columns.marks
+                columns.began(block.first, count, frame.received_wall)
             for group in [*node.early]:
                 if scope in node.early[group][2].devices:
                     early = node.early.pop(group)
@@ -179,8 +184,8 @@ class Parts:
         node.device_first = {**node.device_first, scope: block.first}
 
     def _mark_gone(self, node: NodeState, scope: Scope, columns: Columns, block: Block) -> None:
-        gone = sorted(set(range(len(block.names))).difference(block.order))
-        if gone:
+        if len(block.order) < len(block.names):
+            gone = sorted(set(range(len(block.names))).difference(block.order))
             # A driver that does not answer names no links: they are where they were.
             is_of_driver = scope is Scope.NVLINK and node.notes.get("nvml")
             reason = gone_reason(node.notes["nvml"]) if is_of_driver else Reason.LOST
@@ -246,6 +251,23 @@ class Parts:
         return self._shared.setdefault(key, value)
 
 
+def rows_in(node: NodeState, scope: Scope) -> tuple[int, int]:
+    """Return the first row and the number of rows that a node has in the table of `scope`."""
+    if scope is Scope.NODE:
+        return node.index, 1
+    if scope is Scope.GPU:
+        return node.gpu_first, len(node.gpus)
+    if scope is Scope.PORT:
+        return node.port_first, len(node.ports)
+    block = node.blocks.get(scope)
+    return (-1, 0) if block is None else (block.first, len(block.names))
+
+
+@lru_cache(maxsize=1024)
+def _in_a_row(count: int) -> tuple[int, ...]:
+    return tuple(range(count))
+
+
 _NOTHING = Devices((), {}, whole=False)
 _EMPTY: Mapping[Any, Any] = MappingProxyType({})
 """Most groups say nothing of most kinds of things."""
@@ -278,7 +300,9 @@ def _known(block: Block, found: Devices) -> tuple[tuple[int, ...], Mapping[str, 
 
 def _in_order(words: tuple[str, ...], node: NodeState) -> tuple[str, ...]:
     """Return words about the listed GPUs in the order of the node's inventory, empty for those that are not listed."""
-    order = node.gpu_order if node.gpu_order is not None else tuple(range(len(node.gpus)))
+    order = node.gpu_order
+    if order is None:
+        return words if len(words) == len(node.gpus) else ()
     if len(words) != len(order):
         return ()
     by_row = dict(zip(order, words, strict=True))

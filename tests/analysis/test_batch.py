@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stethoscope.analysis import columns as filling
 from stethoscope.analysis.columns import Columns
 from stethoscope.model.metric import Reason, Scope
 from stethoscope.specs.metric import load_catalogue
@@ -72,7 +74,10 @@ def folded(scope: Scope, said: list[tuple[Any, ...]], *, alone: bool) -> tuple[A
 @given(st.data())
 def test_lines_that_wait_have_the_effect_that_each_has_alone(scope: Scope, data: st.DataObject) -> None:
     said = data.draw(st.lists(lines(scope), max_size=20))
-    with np.errstate(all="ignore"):
+    # Lines of one kind may have to be folded while those of other kinds wait on.
+    most = data.draw(st.sampled_from([768, 768, 5, 4]))
+    limits = patch.multiple(filling, _MOST_WAITING=most, _MOST_OF_PARTS=most)
+    with np.errstate(all="ignore"), limits:
         waited, alone = (folded(scope, said, alone=alone) for alone in (False, True))
     assert all(np.array_equal(one, other, equal_nan=True) for one, other in zip(waited[0], alone[0], strict=True))
     assert waited[1:] == alone[1:]
