@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stethoscope.model.facts import Devices, Facts
 from stethoscope.model.metric import Missing, Scope
 from stethoscope.model.report import ToolError
+from stethoscope.parse.groups import smart_json
 from stethoscope.parse.groups.values import ERROR, PERMISSION, UNSUPPORTED, answer
 from stethoscope.parse.tools import smartctl
 
@@ -58,6 +59,9 @@ def _row(part: wire.Part, title: str) -> tuple[dict[str, Cell], str]:
     if ran is None or word:
         note = _NOT_INSTALLED if ran is not None and ran.status == "absent" else ""
         return dict.fromkeys(METRICS, word), note
+    found = smart_json.values_of(ran.out)
+    if found is not None:
+        return found, ""
     try:
         report = smartctl.read(ran.out, exit=ran.exit, err=ran.err)
     except ToolError as error:

@@ -244,20 +244,23 @@ def _ata(section: object) -> Iterator[Item]:
             yield Item("", clean(name, 64) or "attribute", "failed" if value is None else value, "", level)
 
 
+def count_of(said: str, value: float | None) -> int | None:
+    """Return the count that the text of an attribute begins with, else its raw value; None where there is neither."""
+    match = _LEADING.match(said)
+    if match:
+        return int(match[0])
+    return None if value is None else int(value)
+
+
 def _raw(attribute: dict[str, Any]) -> int | None:
     """Return the count of an attribute. Its text says how the vendor means the raw value: `0 (Average 22)`."""
     raw = attribute.get("raw")
     if not isinstance(raw, dict):
         return None
     said = str(raw.get("string", "")).strip()
-    match = _LEADING.match(said)
-    if match:
-        number = int(match[0])
-    else:
-        value = _number(raw, "value")
-        if value is None:
-            return None
-        number = int(value)
+    number = count_of(said, _number(raw, "value"))
+    if number is None:
+        return None
     if attribute.get("id") in _PACKED and " " not in said and number >= 2**16:
         return sum(number >> shift & 0xFFFF for shift in (0, 16, 32))
     return number if 0 <= number < 2**63 else None
