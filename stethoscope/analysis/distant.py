@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stethoscope.analysis.alike import is_any, is_equal, settled
 from stethoscope.analysis.occupation import Occupation
-from stethoscope.analysis.outliers import Limits, outliers, ranked
+from stethoscope.analysis.outliers import Limits, Lineup, outliers
 from stethoscope.analysis.windows import FALSE, UNKNOWN, fitted
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from stethoscope.analysis.leaves import Answer
     from stethoscope.analysis.moment import Moment
     from stethoscope.analysis.outliers import Grouping
-    from stethoscope.analysis.windows import Flags
+    from stethoscope.analysis.windows import Flags, Verdicts
     from stethoscope.model.fleet import Floats
     from stethoscope.model.metric import Metric, Scope
     from stethoscope.specs.condition_change import Changed
@@ -45,6 +46,8 @@ class Smoothed:
         """Know nothing yet."""
         self._metric = metric
         self.values = np.zeros(0)
+        self.is_still = False
+        """Whether no row moved with the last moment: the array is the one of before then."""
         self._mono = -np.inf
 
     @property
@@ -58,7 +61,7 @@ class Smoothed:
 
     def forget(self, *, samples: bool) -> None:
         """Begin again with the next value."""
-        self.values[:] = np.nan
+        self.values = np.full(len(self.values), np.nan)
 
     def take(self, moment: Moment) -> None:
         """Move towards the values of the moment; a row without one begins again."""
@@ -69,7 +72,9 @@ class Smoothed:
         lacking = np.isnan(moved)
         if lacking.any():
             moved[lacking] = now[lacking]
-        self.values = moved
+        self.is_still = is_equal(moved, self.values)
+        if not self.is_still:
+            self.values = moved
 
 
 class Levels:
@@ -136,7 +141,7 @@ class Levels:
             return np.asarray(array)
         spread = np.full(max(rows, int(grouping.order.max(initial=-1)) + 1), none, dtype=array.dtype)
         if len(grouping.order):
-            spread[grouping.order] = grouping.parts.spread(array)
+            spread[grouping.at] = grouping.parts.spread(array)
         return spread
 
 
@@ -180,7 +185,33 @@ def distant(leaf: Distant, moment: Moment, evaluator: Evaluator) -> Answer:
     metric = moment.catalogue[leaf.metric]
     owner = moment.layout.owner[metric.scope]
     values = memory.smoothed.values
-    limits = Limits(
+    grouping = memory.occupation.grouping(moment, metric.scope, peers_of(leaf))
+    young = memory.occupation.young(metric.scope, owner, moment.mono, GRACE_S)
+    unsettled = memory.levels.unsettled(moment)
+    idle = None if "role" in leaf.of.split("+") else memory.occupation.unoccupied(metric.scope, owner)
+
+    def judge() -> tuple[Verdicts, Floats]:
+        # Several rules compare the clock of GPUs, each with limits of its own.
+        lineup = moment.once(("lineup", metric.id, peers_of(leaf)), partial(Lineup, values, grouping))
+        found = outliers(lineup, _limits(leaf, metric))
+        verdicts = found.verdicts
+        for unknown in (young, unsettled):
+            if unknown is not None:
+                verdicts[unknown] = UNKNOWN
+        if idle is not None and is_any(idle):
+            np.copyto(verdicts, np.int8(FALSE), where=idle)
+        return settled(verdicts), settled(found.medians)
+
+    of = (values, grouping, young, unsettled, idle)
+    # What moves with every look is not kept until the next one.
+    is_still = memory.smoothed.is_still
+    verdicts, medians = moment.recall.made((leaf, "distant"), of, judge) if is_still else judge()
+    moment.keep_medians(leaf.metric, leaf.of, medians)
+    return verdicts, values
+
+
+def _limits(leaf: Distant, metric: Metric) -> Limits:
+    return Limits(
         leaf.distance,
         leaf.share,
         leaf.amount,
@@ -188,25 +219,6 @@ def distant(leaf: Distant, moment: Moment, evaluator: Evaluator) -> Answer:
         low=leaf.direction != "high",
         high=leaf.direction != "low",
     )
-    grouping = memory.occupation.grouping(moment, metric.scope, peers_of(leaf))
-    # Several rules compare the clock of GPUs, each with limits of its own.
-    found = outliers(
-        values,
-        grouping,
-        limits,
-        lambda: moment.once(("rank", metric.id, peers_of(leaf)), partial(ranked, values, grouping)),
-    )
-    moment.keep_medians(leaf.metric, leaf.of, found.medians)
-    verdicts = found.verdicts
-    young = memory.occupation.young(metric.scope, owner, moment.mono, GRACE_S)
-    if young is not None:
-        verdicts[young] = UNKNOWN
-    unsettled = memory.levels.unsettled(moment)
-    if unsettled is not None:
-        verdicts[unsettled] = UNKNOWN
-    if "role" not in leaf.of.split("+"):
-        np.copyto(verdicts, np.int8(FALSE), where=memory.occupation.unoccupied(metric.scope, owner))
-    return verdicts, values
 
 
 def peers_of(leaf: Distant | Changed) -> str:
@@ -218,7 +230,7 @@ def group_means(values: Floats, grouping: Grouping) -> Floats:
     """Return the mean of each group, NaN where it has no value."""
     if not len(grouping.order):
         return np.empty(0)
-    within = values[grouping.order]
+    within = values[grouping.at]
     there = np.isfinite(within)
     if there.all():
         return np.asarray(np.add.reduceat(within, grouping.parts.starts) / grouping.parts.counts)
@@ -232,5 +244,5 @@ def group_means_by_row(values: Floats, grouping: Grouping) -> Floats:
     """Return for each row the mean of its group, NaN where there is none."""
     means = np.full(len(values), np.nan)
     if len(grouping.order):
-        means[grouping.order] = grouping.parts.spread(group_means(values, grouping))
+        means[grouping.at] = grouping.parts.spread(group_means(values, grouping))
     return means

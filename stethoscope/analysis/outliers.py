@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stethoscope.analysis.peers import LEAST_PEERS, Groups, by_group_and_value
+from stethoscope.analysis.alike import filled
+from stethoscope.analysis.peers import LARGE, LEAST_PEERS, Groups, by_group_and_value, median
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Flags, Verdicts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from stethoscope.model.fleet import Floats
 
 NORMAL = 1.4826
@@ -69,89 +68,163 @@ class Grouping:
     parts: _Parts
     owners: Groups
     """The node of each row in `order`."""
+    at: Groups | slice
+    """The same as `order`; where that is all rows as they stand, nothing need be looked up one by one."""
 
     @classmethod
     def of(cls, groups: Groups, owners: Groups) -> Grouping:
         """Take the number of the group and of the node of each row, negative for none."""
         order = np.argsort(groups, kind="stable")
         order = order[np.searchsorted(groups[order], 0) :]
-        return cls(order.astype(np.int32), _Parts.of(groups[order]), owners[order])
+        is_as_it_is = len(order) == len(groups) and bool((order == np.arange(len(order))).all())
+        order = order.astype(np.int32)
+        return cls(order, _Parts.of(groups[order]), owners[order], slice(len(order)) if is_as_it_is else order)
 
 
-def ranked(values: Floats, grouping: Grouping) -> Groups:
-    """Return the places in `grouping.order` of the rows that have a value, by group and by value within each."""
-    within = values[grouping.order]
-    at = np.flatnonzero(np.isfinite(within))
-    numbers = np.repeat(np.arange(len(grouping.parts.starts)), grouping.parts.counts)[at]
-    return at[by_group_and_value(within[at], numbers)] if len(at) else at
+class Lineup:
+    """The values of one metric, put in order by the groups of their rows: for all that look at the same ones."""
 
-
-def outliers(values: Floats, grouping: Grouping, limits: Limits, rank: Callable[[], Groups] | None = None) -> Outliers:
-    """Return which rows are far from their group. `values` has NaN where there is none; `rank` gives what `ranked`
-    gives, where others look at the same values."""
-    verdicts = np.full(len(values), np.int8(UNKNOWN))
-    medians, distances = np.full((2, len(values)), np.nan)
-    order, parts = grouping.order, grouping.parts
-    if not len(order):
-        return Outliers(verdicts, medians, distances)
-    within = values[order]
-    present = np.isfinite(within)
-    if present.all():
-        enough = parts.counts >= LEAST_PEERS
-    else:
-        within[~present] = np.nan
-        enough = np.add.reduceat(present.astype(np.int64), parts.starts) >= LEAST_PEERS
-    verdicts[order[present & parts.spread(enough)]] = FALSE
-    lowest, highest = np.fmin.reduceat(within, parts.starts), np.fmax.reduceat(within, parts.starts)
-    # Where not even the ends are far from each other nobody is far from the middle.
-    nearest = np.where(lowest * highest > 0, np.minimum(np.abs(lowest), np.abs(highest)), 0.0)
-    wide = enough & (highest - lowest >= _limit(nearest, limits)) & (highest > lowest)
-    is_looked_at = parts.spread(wide) & present
-    looked = np.flatnonzero(is_looked_at)
-    if len(looked):
-        if rank is not None and 2 * len(looked) > len(order):
-            every = rank()
-            looked = every if len(looked) == len(every) else every[is_looked_at[every]]
+    def __init__(self, values: Floats, grouping: Grouping) -> None:
+        """`values` has NaN where there is none."""
+        self.grouping = grouping
+        order, parts = grouping.order, grouping.parts
+        self.within = within = values[grouping.at]
+        """By place in `order`, NaN for none."""
+        self.is_there = is_there = np.isfinite(within)
+        self.is_whole = bool(is_there.all())
+        known = parts.counts
+        if not self.is_whole:
+            self.within = within = np.where(is_there, within, np.nan)
+            known = np.add.reduceat(is_there.astype(np.int64), parts.starts)
+        self.enough: Flags = (known >= LEAST_PEERS)[: len(order)]
+        """Of which groups enough values are known, and ..."""
+        starts = parts.starts if len(order) else parts.starts[:0]
+        self.lowest, self.highest = np.fmin.reduceat(within, starts), np.fmax.reduceat(within, starts)
+        """... their ends."""
+        # Where not even the ends are far from each other nobody is far from the middle.
+        apart = self.lowest * self.highest > 0
+        self.nearest: Floats = np.where(apart, np.minimum(np.abs(self.lowest), np.abs(self.highest)), 0.0)
+        self.verdicts = np.full(len(values), np.int8(UNKNOWN))
+        """Of rows that are not far from anything."""
+        if self.is_whole and self.enough.all():
+            self.verdicts[grouping.at] = FALSE
         else:
-            numbers = np.repeat(np.arange(len(parts.starts)), parts.counts)[looked]
-            looked = looked[by_group_and_value(within[looked], numbers)]
-        numbers = np.repeat(np.arange(len(parts.starts)), parts.counts)[looked]
-        rows = order[looked]
-        verdicts[rows], medians[rows], distances[rows] = _judge(
-            within[looked], _Parts.of(numbers), grouping.owners[looked], limits
-        )
+            self.verdicts[order[is_there & parts.spread(self.enough)]] = FALSE
+        self._ranked: Runs | None = None
+        self._middles: Floats | None = None
+
+    @property
+    def ranked(self) -> Runs:
+        """Return all rows that have a value, by group and by value within each."""
+        if self._ranked is None:
+            self._ranked = self._runs(np.flatnonzero(self.is_there))
+        return self._ranked
+
+    def of(self, groups: Flags) -> Runs:
+        """Return the same of some groups."""
+        if groups.all():
+            return self.ranked
+        asked = self.grouping.parts.spread(groups) & self.is_there
+        if self._ranked is None and 2 * np.count_nonzero(asked) < len(asked):
+            return self._runs(np.flatnonzero(asked))
+        ranked = self.ranked
+        return self._in_order(ranked.places[asked[ranked.places]])
+
+    def middles(self) -> Floats | None:
+        """Return the median of each group where that takes no order; None where it does, or that is known anyway."""
+        starts, counts = self.grouping.parts.starts, self.grouping.parts.counts
+        if self._middles is None and self._ranked is None and self.is_whole and len(self.within) >= LARGE * len(starts):
+            ends = zip(starts.tolist(), (starts + counts).tolist(), strict=True)
+            self._middles = np.array([median(self.within[start:end]) for start, end in ends])
+        return self._middles
+
+    def _runs(self, places: Groups) -> Runs:
+        return self._in_order(places[by_group_and_value(self.within[places], self._numbers(places))])
+
+    def _in_order(self, places: Groups) -> Runs:
+        return Runs(places, self.within[places], _Parts.of(self._numbers(places)), self.grouping.owners[places])
+
+    def _numbers(self, places: Groups) -> Groups:
+        parts = self.grouping.parts
+        return np.repeat(np.arange(len(parts.starts)), parts.counts)[places]
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Rows that have a value, by group and by value within each."""
+
+    places: Groups
+    """Where they stand in the order of the grouping."""
+    values: Floats
+    parts: _Parts
+    owners: Groups
+
+
+def outliers(lineup: Lineup, limits: Limits) -> Outliers:
+    """Return which rows are far from their group."""
+    verdicts = lineup.verdicts.copy()
+    nothing = filled(len(verdicts), np.nan, np.float64)
+    grouping = lineup.grouping
+    wide = lineup.enough & (lineup.highest - lineup.lowest >= _limit(lineup.nearest, limits))
+    wide &= lineup.highest > lineup.lowest
+    if not wide.any():
+        return Outliers(verdicts, nothing, nothing)
+    medians = np.full(len(verdicts), np.nan)
+    middles = lineup.middles()
+    if middles is not None and not _any_far(middles[wide], lineup.lowest[wide], lineup.highest[wide], limits):
+        medians[grouping.at] = grouping.parts.spread(np.where(wide, middles, np.nan))
+        return Outliers(verdicts, medians, nothing)
+    runs = lineup.of(wide)
+    rows = grouping.order[runs.places]
+    distances = np.full(len(verdicts), np.nan)
+    verdicts[rows], medians[rows], distances[rows] = _judge(runs.values, runs.parts, runs.owners, limits)
     return Outliers(verdicts, medians, distances)
+
+
+def _any_far(middles: Floats, lowest: Floats, highest: Floats, limits: Limits) -> bool:
+    """Tell whether the end of any group is far from its middle."""
+    return bool((np.maximum(middles - lowest, highest - middles) >= _limit(middles, limits)).any())
 
 
 def _judge(ordered: Floats, parts: _Parts, owners: Groups, limits: Limits) -> tuple[Verdicts, Floats, Floats]:
     """Return verdicts, medians and distances of rows in the order of their groups and values."""
-    middle = parts.spread(parts.medians(ordered))
-    if not (np.abs(ordered - middle) >= _limit(middle, limits)).any():
-        return np.full(len(ordered), np.int8(FALSE)), middle, np.full(len(ordered), np.nan)
+    verdicts = np.full(len(ordered), np.int8(FALSE))
+    middles = parts.medians(ordered)
+    if not _any_far(middles, ordered[parts.starts], ordered[parts.starts + parts.counts - 1], limits):
+        return verdicts, parts.spread(middles), np.full(len(ordered), np.nan)
     kinds = parts
     for _ in range(SPLITS):
         divided = _split(ordered, kinds, parts, owners, limits)
         if divided is kinds:
             break
         kinds = divided
-    medians = kinds.spread(kinds.medians(ordered))
+    middles = kinds.medians(ordered)
+    medians = kinds.spread(middles)
     deviations = ordered - medians
-    scales = np.maximum(kinds.spread(kinds.scales(deviations)), _limit(medians, limits) / limits.distance)
+    scales = kinds.spread(np.maximum(kinds.scales(ordered, middles), _limit(middles, limits) / limits.distance))
     # No noise and no floor: what differs at all is infinitely far away.
-    distances = np.divide(
-        deviations, scales, out=np.where(deviations == 0, 0.0, np.copysign(np.inf, deviations)), where=scales > 0
-    )
+    if scales.all():
+        distances = deviations / scales
+    else:
+        far = np.where(deviations == 0, 0.0, np.copysign(np.inf, deviations))
+        distances = np.divide(deviations, scales, out=far, where=scales > 0)
     below, above = distances <= -limits.distance, distances >= limits.distance
-    verdicts = np.full(len(ordered), np.int8(FALSE))
-    # Between two kinds nobody can tell.
-    lowest = kinds.spread(np.isin(kinds.starts, parts.starts))
-    highest = kinds.spread(np.isin(kinds.starts + kinds.counts, parts.starts + parts.counts))
-    verdicts[(below & ~lowest) | (above & ~highest)] = UNKNOWN
-    odd = (below & lowest) | (above & highest)
-    asked = (below & lowest & limits.low) | (above & highest & limits.high)
-    verdicts[asked] = TRUE
-    share = parts.spread(np.add.reduceat(odd.astype(np.float64), parts.starts) / parts.counts)
-    verdicts[odd & (share > MOST_ODD)] = UNKNOWN
+    if kinds is not parts:
+        # Between two kinds nobody can tell.
+        is_first = np.zeros(len(kinds.starts), dtype=bool)
+        is_first[np.searchsorted(kinds.starts, parts.starts)] = True
+        lowest, highest = kinds.spread(is_first), kinds.spread(np.append(is_first[1:], True))
+        verdicts[(below & ~lowest) | (above & ~highest)] = UNKNOWN
+        below &= lowest
+        above &= highest
+    odd = below | above
+    if limits.low:
+        verdicts[below] = TRUE
+    if limits.high:
+        verdicts[above] = TRUE
+    share = np.add.reduceat(odd.astype(np.float64), parts.starts) / parts.counts
+    if (share > MOST_ODD).any():
+        verdicts[odd & parts.spread(share > MOST_ODD)] = UNKNOWN
     return verdicts, medians, distances
 
 
@@ -176,15 +249,17 @@ def _split(ordered: Floats, kinds: _Parts, parts: _Parts, owners: Groups, limits
     at = np.flatnonzero((gaps == kinds.spread(widest)) & kinds.spread(wide))
     # One gap a kind, the first of equal ones.
     at = at[np.unique(kinds.spread(np.arange(len(kinds.starts)))[at], return_index=True)[1]] + 1
+    whole = np.searchsorted(kinds.starts, at, side="right") - 1
+    least_gap = _limit(ordered[at - 1], limits)
+    if not (widest[whole] >= least_gap).any():
+        return kinds
     divided = _Parts.at(np.sort(np.concatenate((kinds.starts, at))), len(ordered))
-    deviations = ordered - divided.spread(divided.medians(ordered))
-    scales = np.maximum(divided.scales(deviations, plain=True), limits.resolution)
+    scales = np.maximum(divided.scales(ordered, divided.medians(ordered), plain=True), limits.resolution)
     several = np.minimum.reduceat(owners, divided.starts) != np.maximum.reduceat(owners, divided.starts)
     first = np.searchsorted(divided.starts, at) - 1
-    needed = np.maximum(KIND_GAP * np.maximum(scales[first], scales[first + 1]), _limit(ordered[at - 1], limits))
-    # What one node alone does, among several that do not, is no kind of its own.
-    whole = np.searchsorted(kinds.starts, at, side="right") - 1
+    needed = np.maximum(KIND_GAP * np.maximum(scales[first], scales[first + 1]), least_gap)
     good = (widest[whole] >= needed) & (ends[whole] > at)
+    # What one node alone does, among several that do not, is no kind of its own.
     one_node = good & ~(several[first] & several[first + 1])
     if one_node.any():
         good &= ~(one_node & _has_many_owners(owners, kinds)[whole])
@@ -234,8 +309,24 @@ class _Parts:
         low = ordered[self.starts + (self.counts - 1) // 2]
         return np.asarray((low + ordered[self.starts + self.counts // 2]) / 2)
 
-    def scales(self, deviations: Floats, *, plain: bool = False) -> Floats:
-        """Return the robust scale of each run, larger where it has few rows unless it is wanted `plain`."""
-        sizes = np.abs(deviations)
-        mads = self.medians(sizes[by_group_and_value(sizes, self.spread(np.arange(len(self.starts))))])
+    def scales(self, ordered: Floats, medians: Floats, *, plain: bool = False) -> Floats:
+        """Return the robust scale of each run of ordered values around its median, larger where it has few rows unless
+        it is wanted `plain`."""
+        low, high = self._nearest(ordered, medians)
+        mads = (low + high) / 2
         return np.asarray(NORMAL * mads * (1.0 if plain else 1 + FEW_PEERS / self.counts**2))
+
+    def _nearest(self, ordered: Floats, medians: Floats) -> tuple[Floats, Floats]:
+        """Return the middle one, or two, of the distances from its median of each run. That needs no order of them: the
+        nearest ones of ordered values stand side by side, and where they begin is found by halving."""
+        starts, middles = np.concatenate((self.starts, self.starts)), np.concatenate((medians, medians))
+        others = np.concatenate(((self.counts - 1) // 2, self.counts // 2))
+        first, last = starts, np.concatenate((self.counts, self.counts)) + starts - 1 - others
+        while (first < last).any():
+            half = (first + last) // 2
+            is_later = ordered[half + others] - middles < middles - ordered[half]
+            first, last = np.where(is_later, np.minimum(half + 1, last), first), np.where(is_later, last, half)
+        before = np.maximum(first - 1, starts)
+        sizes = [np.maximum(middles - ordered[at], ordered[at + others] - middles) for at in (before, first)]
+        low, high = np.minimum(*sizes).reshape(2, -1)
+        return low, high

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 LEAST_PEERS = 4
 """A group with fewer values than this says nothing about what is normal."""
+LARGE = 1024
+"""From so many rows a group on its median is had for much less than the order of all of them."""
 
 Groups = npt.NDArray[Any]
 """Whole numbers, of 32 or 64 bits."""
@@ -32,6 +34,8 @@ def group_medians(values: Floats, groups: Groups, least: int = LEAST_PEERS) -> F
     by_group = np.full(len(counts), np.nan)
     if kept_values.min() == kept_values.max():
         by_group[known] = kept_values[0]
+    elif LARGE * len(known) <= len(kept_values):
+        by_group[known] = [median(kept_values[kept_groups == number]) for number in known.tolist()]
     elif len(known):
         order = by_group_and_value(kept_values, kept_groups)
         ordered = kept_values[order]
@@ -43,9 +47,18 @@ def group_medians(values: Floats, groups: Groups, least: int = LEAST_PEERS) -> F
     return medians
 
 
+def median(values: Floats) -> float:
+    """Return the middle one of values that are all known, the mean of two where their number is even."""
+    low, high = (len(values) - 1) // 2, len(values) // 2
+    parted = np.partition(values, (low, high))
+    return float((parted[low] + parted[high]) / 2)
+
+
 def by_group_and_value(values: Floats, groups: Groups) -> Groups:
     """Return the order of the rows by group, and by value within each."""
     order = np.argsort(values)
+    if not len(groups) or groups.min() == groups.max():
+        return order
     within = groups[order]
     # Sixteen bits are sorted by their digits.
     short = within.astype(np.int16) if within.max() < 2**15 else within

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stethoscope.analysis.outliers import Grouping, Limits, Outliers, outliers, ranked
+from stethoscope.analysis import outliers as outliers_module
+from stethoscope.analysis.outliers import NORMAL, Grouping, Limits, Lineup, Outliers, outliers
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN
 
 NAN = math.nan
@@ -23,7 +24,7 @@ def look(values: list[float], limits: Limits = FIVE, *, per_node: int = 1) -> li
 
 def found(values: np.ndarray, limits: Limits, per_node: int = 1) -> Outliers:
     groups = np.zeros(len(values), dtype=np.int64)
-    return outliers(values, Grouping.of(groups, np.arange(len(values)) // per_node), limits)
+    return outliers(Lineup(values, Grouping.of(groups, np.arange(len(values)) // per_node)), limits)
 
 
 def test_one_that_is_slower_than_all_others() -> None:
@@ -66,11 +67,10 @@ def test_three_peers_say_nothing() -> None:
 
 def test_no_value_and_no_group() -> None:
     groups = np.array([0, 0, 0, 0, 0, -1])
-    result = outliers(
-        np.array([1.0, 1.0, 1.0, 1.0, math.inf, 9.0]), Grouping.of(groups, np.arange(6)), Limits(5.0, share=0.05)
-    )
+    lineup = Lineup(np.array([1.0, 1.0, 1.0, 1.0, math.inf, 9.0]), Grouping.of(groups, np.arange(6)))
+    result = outliers(lineup, Limits(5.0, share=0.05))
     assert result.verdicts.tolist() == [FALSE] * 4 + [UNKNOWN, UNKNOWN]
-    assert outliers(np.empty(0), Grouping.of(np.empty(0, int), np.empty(0, int)), FIVE).verdicts.tolist() == []
+    assert outliers(Lineup(np.empty(0), Grouping.of(np.empty(0, int), np.empty(0, int))), FIVE).verdicts.tolist() == []
     assert look([NAN, NAN]) == [UNKNOWN, UNKNOWN]
 
 
@@ -105,7 +105,7 @@ def test_a_node_of_two_is_not() -> None:
 def test_groups_do_not_mix() -> None:
     values = np.array([10.0] * 6 + [100.0] * 6 + [100.0])
     groups = np.array([0] * 6 + [1] * 6 + [0])
-    result = outliers(values, Grouping.of(groups, np.arange(13)), FIVE)
+    result = outliers(Lineup(values, Grouping.of(groups, np.arange(13))), FIVE)
     assert np.flatnonzero(result.verdicts == TRUE).tolist() == [12]
     assert result.medians[12] == 10.0
 
@@ -136,8 +136,9 @@ def test_scale_and_zero_do_not_matter(rows: list[tuple[int, int, int]], scale: f
     values = np.array([float(value) for value, _, _ in rows])
     groups = np.array([group for _, group, _ in rows])
     grouping = Grouping.of(groups, np.array([owner for _, _, owner in rows]))
-    plain = outliers(values, grouping, Limits(5.0, amount=16.0, resolution=2.0))
-    moved = outliers(values * scale + zero, grouping, Limits(5.0, amount=16.0 * scale, resolution=2.0 * scale))
+    plain = outliers(Lineup(values, grouping), Limits(5.0, amount=16.0, resolution=2.0))
+    limits = Limits(5.0, amount=16.0 * scale, resolution=2.0 * scale)
+    moved = outliers(Lineup(values * scale + zero, grouping), limits)
     assert moved.verdicts.tolist() == plain.verdicts.tolist()
 
 
@@ -153,13 +154,38 @@ def test_rows_that_were_put_in_order_for_others_are_judged_alike(
     values = np.array([value for value, _, _ in rows], dtype=np.float64)
     groups, owners = np.array([group for _, group, _ in rows]), np.array([owner for _, _, owner in rows])
     grouping, limits = Grouping.of(groups, owners), Limits(5.0, amount=amount)
-    alone, shared = (
-        outliers(values, grouping, limits),
-        outliers(values, grouping, limits, lambda: ranked(values, grouping)),
-    )
-    for one, other in zip((alone.verdicts, alone.medians, alone.distances),
-                          (shared.verdicts, shared.medians, shared.distances), strict=True):  # fmt: skip
-        np.testing.assert_array_equal(one, other)
+    shared = Lineup(values, grouping)
+    others = shared.ranked
+    assert len(others.places) == np.isfinite(values[groups >= 0]).sum()
+    assert_alike(outliers(Lineup(values, grouping), limits), outliers(shared, limits))
+
+
+@given(
+    st.lists(st.tuples(st.integers(-30, 30), st.integers(0, 1)), min_size=1, max_size=90),
+    st.floats(0.0, 40.0),
+)
+def test_medians_without_an_order_are_the_same(rows: list[tuple[int, int]], amount: float) -> None:
+    values, groups = np.array([value for value, _ in rows], dtype=np.float64), np.array([group for _, group in rows])
+    grouping, limits = Grouping.of(groups, np.arange(len(rows))), Limits(5.0, amount=amount)
+    ordered = outliers(Lineup(values, grouping), limits)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(outliers_module, "LARGE", 0)
+        assert_alike(outliers(Lineup(values, grouping), limits), ordered)
+
+
+@given(st.lists(st.floats(-1e9, 1e9, allow_nan=False) | st.integers(-3, 3), min_size=1, max_size=60))
+def test_the_scale_is_that_of_all_distances_in_order(values: list[float]) -> None:
+    ordered = np.sort(np.array(values, dtype=np.float64))
+    runs = Lineup(ordered, Grouping.of(np.zeros(len(values), int), np.arange(len(values)))).ranked
+    middle = np.median(ordered)
+    expected = NORMAL * np.median(np.abs(ordered - middle))
+    assert runs.parts.scales(ordered, np.array([middle]), plain=True).tolist() == [expected]
+
+
+def assert_alike(one: Outliers, other: Outliers) -> None:
+    np.testing.assert_array_equal(one.verdicts, other.verdicts)
+    np.testing.assert_array_equal(one.medians, other.medians)
+    np.testing.assert_array_equal(one.distances, other.distances)
 
 
 @given(st.lists(st.floats(-1e6, 1e6, allow_nan=False), min_size=4, max_size=80), st.integers(1, 8))
