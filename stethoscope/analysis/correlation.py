@@ -248,8 +248,10 @@ class Correlation:
         return fan_in(entry, self._rules[entry.first], moment, self._shared(moment))
 
     def _shared(self, moment: Moment) -> Sharing:
-        if self._sharing is None or not self._sharing.fits(moment.layout, moment.mono):
-            self._sharing = Sharing(moment.snapshot, moment.layout, self._sharing)
+        if self._sharing is None:
+            self._sharing = Sharing(moment.snapshot, moment.layout)
+        elif not self._sharing.fits(moment.layout, moment.mono):
+            self._sharing = self._sharing.renewed(moment.snapshot, moment.layout)
         return self._sharing
 
     def _excused(self, moment: Moment, rule: Rule | None) -> Flags:

@@ -63,7 +63,13 @@ def long(leaf: Long, moment: Moment, evaluator: Evaluator) -> Answer:
     assert isinstance(memory, PastMemory)
     # The past is looked at once a minute, and over hours that is often enough for its age too.
     of = (memory.past, memory.past.version)
-    return moment.recall.made((leaf, "long"), of, lambda: _long(leaf, moment, memory))
+    return moment.recall.made((leaf, "long"), of, lambda: _again(leaf, moment, memory))
+
+
+def _again(leaf: Long, moment: Moment, memory: PastMemory) -> Answer:
+    """Return the same as a minute ago where that is all that there is to say."""
+    standing = moment.recall.equal((leaf, "past"), memory.past.standing(leaf.metric, leaf.window_s, moment.wall))
+    return moment.recall.made((leaf, "standing"), (standing,), lambda: _long(leaf, moment, memory))
 
 
 def _long(leaf: Long, moment: Moment, memory: PastMemory) -> Answer:

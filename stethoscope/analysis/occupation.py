@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stethoscope.analysis.comparable import OCCUPATION, STATIC, joined, numbered
+from stethoscope.analysis.comparable import OCCUPATION, STATIC, WORDS, joined, numbered
 from stethoscope.analysis.outliers import Grouping
 from stethoscope.analysis.windows import fitted
 from stethoscope.model.metric import Scope
@@ -149,10 +149,13 @@ class Occupation:
 
     def _grouped(self, moment: Moment, scope: Scope, of: str) -> tuple[float, Layout, Grouping, Numbers]:
         layout = moment.layout
-        known = self._groups.get((scope, of))
-        if known is not None and known[1] is layout and 0 <= moment.mono - known[0] < REFRESH_S:
-            return known
-        parts = of.split("+")
+        known, parts = self._groups.get((scope, of)), of.split("+")
+        if known is not None and known[1] is layout:
+            if 0 <= moment.mono - known[0] < REFRESH_S:
+                return known
+            if not any(part in WORDS for part in parts):
+                # Where rows stand goes with the layout, and what they do made all groups anew when it changed.
+                return known
         if all(part in STATIC for part in parts):
             numbers = layout.groups(scope, of)
         else:

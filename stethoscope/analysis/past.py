@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from weakref import ref as weakref
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +39,10 @@ class _Log:
     """The changes of one metric, the oldest first; places of devices in the arrays of the scope."""
 
     last: Compact = field(default_factory=Compact)
+    version: int = 0
+    """Another one whenever anything of this changed."""
+    of: tuple[weakref[Any], ...] = ()
+    """The columns that were looked at last, as long as anybody else has them."""
     slots: list[tuple[float, Devices, Floats]] = field(default_factory=list)
 
 
@@ -48,11 +53,18 @@ class _Scope:
     places: dict[str, tuple[tuple[str, ...], Places]] = field(default_factory=dict)
     """Of each node, its devices and their places."""
     first: Compact = field(default_factory=Compact)
-    """Wall seconds of the first look at each place."""
+    """Wall seconds of the first look at each place, and ..."""
+    firsts: Floats = field(default_factory=lambda: np.empty(0))
+    """... the different ones of those, in their order."""
     size: int = 0
     """How many places there are, also those that have no room yet."""
     rows: Devices = field(default_factory=lambda: np.empty(0, np.int32))
     """Place of the device that each row of the table stands for, -1 for none."""
+
+    def keep_first(self, first: Floats) -> None:
+        """Take when each place was looked at first."""
+        self.first.keep(first)
+        self.firsts = np.unique(first[~np.isnan(first)])
 
 
 class Past:
@@ -89,13 +101,14 @@ class Past:
             for standing, at in zip(known, places, strict=True):
                 if standing.scope is kind:
                     first[_array(at)] = standing.first
-            scope.first.keep(first)
+            scope.keep_first(first)
         for id_, log in self._logs.items():
             kind, last = self._catalogue[id_].scope, log.last.whole()
             for standing, at in zip(known, places, strict=True):
                 if standing.scope is kind and id_ in standing.last:
                     last[_array(at)] = standing.last[id_]
             log.last.keep(last)
+            log.of, log.version = (), log.version + 1
         by_slot: dict[tuple[str, float], list[tuple[int, float]]] = {}
         for change in changes:
             metric = self._catalogue.get(change.metric)
@@ -131,8 +144,16 @@ class Past:
             new = places[np.isnan(first[places])]
             if new.size:
                 first[new] = wall
-                scope.first.keep(first)
+                scope.keep_first(first)
         self.version += 1
+
+    def standing(self, metric: str, window_s: float, wall: float) -> tuple[object, ...]:
+        """Return what is equal as long as `change` says the same, but for ages, and these are on the same side of
+        the window, give or take a slot."""
+        log, scope = self._logs[metric], self._scopes[self._catalogue[metric].scope]
+        within = sum(slot > wall - window_s - SLOT_S for slot, _, _ in log.slots)
+        watched = int(np.searchsorted(scope.firsts, wall - (window_s - SLOT_S), "right"))
+        return self._layout, log.version, within, watched, len(scope.firsts)
 
     def change(self, metric: str, window_s: float, wall: float) -> tuple[Floats, Floats, Floats]:
         """Return for each row of the metric's scope what it changed by within the last `window_s` seconds (at least so
@@ -253,10 +274,18 @@ class Past:
                 scope.rows[rows.start : rows.stop] = _array(self._numbers(kind, node.name, same))
                 self._unsaved_nodes[kind, node.name] = None
             self._grow(kind)
+        for log in self._logs.values():
+            log.of = ()
         self._layout = layout
 
     def _take(self, metric: Metric, log: _Log, snapshot: FleetSnapshot, booked: Floats) -> None:
         scope = self._scopes[metric.scope]
+        of = _columns(metric, snapshot.tables[metric.scope])
+        if of and len(of) == len(log.of) and all(now is before() for now, before in zip(of, log.of, strict=True)):
+            # Nothing of them has moved since.
+            _age(log, snapshot.wall)
+            return
+        log.of = tuple(map(weakref, of))
         values = _standing(metric, snapshot.tables[metric.scope])
         rows = np.flatnonzero((scope.rows >= 0) & ~np.isnan(values))
         places, now = scope.rows[rows], values[rows]
@@ -276,6 +305,7 @@ class Past:
         if len(moved) or np.isnan(before).any():
             last[places] = now
             log.last.keep(last)
+            log.version += 1
         _age(log, snapshot.wall)
 
     def _book(self, id_: str, log: _Log, slot: float, devices: Devices, amounts: Floats) -> None:
@@ -311,6 +341,16 @@ def _age(log: _Log, wall: float) -> None:
         for day, parts in by_day.items()
     ]
     log.slots = merged + log.slots[len(old) :]
+    log.version += 1
+
+
+def _columns(metric: Metric, table: Table) -> tuple[npt.NDArray[Any], ...]:
+    """Return the arrays that say where `metric` stands."""
+    if metric.kind is not Kind.COUNTER:
+        column = table.index.get(metric.id)
+        return () if column is None else (table.values[column], table.reasons[column])
+    counter = table.counter_index.get(metric.id)
+    return () if counter is None else (table.totals[counter], table.total_reasons[counter])
 
 
 def _standing(metric: Metric, table: Table) -> Floats:

@@ -103,6 +103,19 @@ class Sharing:
         """Tell whether this still holds."""
         return layout is self._layout and 0 <= mono - self.mono < REFRESH_S
 
+    def renewed(self, snapshot: FleetSnapshot, layout: Layout) -> Sharing:
+        """Return what holds from this moment on: the same object where all nodes say what they said, for what was
+        found of it stands then."""
+        before = self._snapshot
+        if (
+            layout is self._layout
+            and [(job.id, job.nodes) for job in snapshot.jobs] == [(job.id, job.nodes) for job in before.jobs]
+            and all(map(_is_alike, before.nodes, snapshot.nodes))
+        ):
+            self.mono = snapshot.mono
+            return self
+        return Sharing(snapshot, layout, self)
+
     def kinds(self, scope: Scope, *, per_node: bool) -> tuple[str, ...]:
         """Return what rows of `scope` can have in common; where findings are about whole nodes, what nodes can."""
         return _OF_NODES if per_node or scope is Scope.NODE else (*_OF_ROWS.get(scope, ()), *_OF_NODES)
@@ -204,6 +217,18 @@ def _job_of(node: Node) -> str:
     else:
         jobs = {process.slurm_job for process in node.processes or () if process.slurm_job}
     return jobs.pop() if len(jobs) == 1 else ""
+
+
+def _is_alike(one: Node, other: Node) -> bool:
+    """Tell whether a node says of itself what it said; what is built into it stands as long as the layout does."""
+    return (
+        (one.words is other.words or one.words == other.words)
+        and one.kernel == other.kernel
+        and one.link.via == other.link.via
+        and (one.about is other.about or one.about == other.about)
+        and one.gpus == other.gpus
+        and ((one.processes is other.processes and one.scheduler is other.scheduler) or _job_of(one) == _job_of(other))
+    )
 
 
 def _only_leaf(node: Node) -> str:

@@ -57,6 +57,11 @@ class GuardedPast(Past):
         with self._lock:
             return super().change(metric, window_s, wall)
 
+    def standing(self, metric: str, window_s: float, wall: float) -> tuple[object, ...]:
+        """Return what stands as long as nothing changes, as Past does."""
+        with self._lock:
+            return super().standing(metric, window_s, wall)
+
     def put(self, standings: Iterable[Standing], changes: Iterable[Change], seen: Mapping[str, float]) -> None:
         """Take what was kept, as Past does."""
         with self._lock:

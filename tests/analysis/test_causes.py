@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,14 +12,38 @@ from hypothesis import strategies as st
 
 from stethoscope.analysis.causes import KEPT_S, Affected, Cause, Held, find
 from stethoscope.analysis.layout import Layout
-from stethoscope.analysis.sharing import Sharing
+from stethoscope.analysis.sharing import REFRESH_S, Sharing
+from stethoscope.model.facts import GpuProcess
 from stethoscope.model.metric import Scope
+from stethoscope.model.scheduler import Job, SchedulerState
 from tests.builders import WALL, fleet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from stethoscope.model.fleet import FleetSnapshot
+
+
+def test_what_is_in_common_stands_while_nodes_say_what_they_said() -> None:
+    snapshot = replace(fleet(2), jobs=(Job("7", nodes=("gpu-001",)),))
+    layout = Layout(snapshot)
+    sharing = Sharing(snapshot, layout)
+    later = replace(snapshot, mono=snapshot.mono + REFRESH_S)
+    assert not sharing.fits(layout, later.mono)
+    assert sharing.renewed(later, layout) is sharing
+    assert sharing.fits(layout, later.mono)
+    first, other = later.nodes
+    process = GpuProcess(gpu=0, pid=1, slurm_job="8")
+    for changed in (
+        replace(later, jobs=()),
+        replace(later, nodes=(first, replace(other, words={"driver_version": "1"}))),
+        replace(later, nodes=(first, replace(other, kernel="6.1"))),
+        replace(later, nodes=(first, replace(other, link=replace(other.link, via="jump")))),
+        replace(later, nodes=(first, replace(other, processes=(process,)))),
+        replace(later, nodes=(first, replace(other, scheduler=SchedulerState((), jobs=("9",))))),
+    ):
+        assert sharing.renewed(changed, layout) is not sharing
+    assert sharing.renewed(later, Layout(later)) is not sharing
 
 
 class Found:

@@ -187,6 +187,24 @@ def test_a_counter_that_only_grows_has_counted_what_lies_between_its_ends(steps:
     assert watching.changed(5 * HOUR_S, after_s, metric="ib_symbol_error") == totals[-1] - totals[0]
 
 
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([60.0, 900.0, 7200.0])), min_size=2, max_size=30))
+def test_what_stands_says_the_same(steps: list[tuple[int, float]]) -> None:
+    watching, window_s, at_s, total = Watching(), 2 * HOUR_S, 0.0, 0
+    before = snapshot = at(0, 0)
+    told: dict[tuple[object, ...], tuple[list[float], list[float], list[bool]]] = {}
+    for more, after_s in steps:
+        at_s, total = at_s + after_s, total + more
+        snapshot = at(at_s, total)
+        # Where nothing moved the columns are those of before.
+        snapshot = snapshot if more else replace(snapshot, tables=before.tables)
+        watching.see(snapshot)
+        before = snapshot
+        changed, last, ages = watching.past.change(DOWNED, window_s, WALL + at_s)
+        says = (changed.tolist(), last.tolist(), (ages >= window_s - SLOT_S).tolist())
+        assert last[ROW] == total
+        assert told.setdefault(watching.past.standing(DOWNED, window_s, WALL + at_s), says) == says
+
+
 def test_metrics_that_are_not_kept_are_refused() -> None:
     past = Past(catalogue())
     assert past.keeps(DOWNED)
