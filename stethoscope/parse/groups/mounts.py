@@ -15,6 +15,8 @@ from stethoscope.model.metric import Scope
 from stethoscope.parse.groups.values import ERROR, HUNG, PERMISSION, UNSUPPORTED, answer, bounded, numbers, whole
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stethoscope.model import wire
     from stethoscope.model.wire import Cell
 
@@ -37,10 +39,13 @@ _OF_CONTAINERS = ("/var/lib/docker/", "/var/lib/containers/", "/var/lib/containe
 _OCTAL = re.compile(r"\\([0-7]{3})", re.ASCII)
 _DF = re.compile(r"(\S.*?) +(\S+) +(-|\d+) +(-|\d+) +(-|-?\d+) +(-|\d+%) +(/.*)", re.ASCII)
 _DF_COLUMNS, _DF_HEAD = 7, "Filesystem "
+_MOST_SHARED = 16_384
+"""Characters of a list of mounts that is remembered."""
 _LONGEST = 8192
 """Characters of a line: two paths of the longest kind."""
 _COMPLAINT = re.compile(r"df: ['‘`]?(/.*?)['’]?: (.+)")
 _NFS_MOUNT = re.compile(r"device \S+ mounted on (\S+) with fstype nfs4? ?.*")
+_OF_LUSTRE = "/proc/fs/lustre/"
 _LUSTRE = re.compile(r"/proc/fs/lustre/(?:mdc|osc)/(.+?)-(?:MDT|OST)[0-9a-fA-F]{4}-[^/]*/state", re.ASCII)
 _LUSTRE_STATES = {
     "CLOSED": 1, "NEW": 2, "DISCONN": 3, "CONNECTING": 4, "REPLAY": 5, "REPLAY_LOCKS": 6, "REPLAY_WAIT": 7,
@@ -80,14 +85,15 @@ class _Df(NamedTuple):
     """What one df said: lines by mount point and by device, complaints by mount point, a word when it said nothing."""
 
     word: str
-    by_point: dict[str, _Space]
-    by_source: dict[str, _Space]
+    by_point: dict[str, list[str]]
+    by_source: dict[str, list[str]]
     complaints: dict[str, str]
 
     def of(self, mount: _Mount) -> _Space | str:
         found = self.by_point.get(mount.point) or (None if mount.remote else self.by_source.get(mount.source))
         if found is not None:
-            return found
+            # Most lines are of what holds no data, and their numbers are never asked for.
+            return _Space(whole(found[2]), whole(found[3]), whole(found[4]))
         complaint = self.complaints.get(mount.point)
         if complaint is not None:
             return PERMISSION if "ermission" in complaint else ERROR
@@ -109,6 +115,7 @@ def read(part: wire.Part) -> Facts:
     if text is None:
         return Facts(part.name, node=node, notes=notes)
     mounts = _chosen(text)
+    points, about = (_shown if len(text) <= _MOST_SHARED else _shown.__wrapped__)(mounts)
     retransmitted = _retransmitted(part.files.get("/proc/self/mountstats", ""))
     lustre = _lustre(part)
     rows = [
@@ -123,17 +130,18 @@ def read(part: wire.Part) -> Facts:
     inodes = [UNSUPPORTED if mount.remote else _share(looks["df_inodes"].of(mount)) for mount in mounts]
     columns: list[list[Cell]] = [[row[position] for row in rows] for position in range(6)]
     used, size, available, readonly, retrans, state = columns
-    about = {mount.point: {"type": mount.kind, "device": mount.source} for mount in mounts}
     values = dict(zip(_METRICS, (used, inodes, size, available, readonly, retrans, state), strict=True))
-    devices = Devices(tuple(mount.point for mount in mounts), values, about)
+    devices = Devices(points, values, about)
     return Facts(part.name, node=node, devices={Scope.FS: devices}, notes=notes)
 
 
-def _chosen(text: str) -> list[_Mount]:
+def _chosen(text: str) -> tuple[_Mount, ...]:
     """Return one mount for each file system, by mount point."""
     found: dict[str, _Mount] = {}
     for entry in text.split("\n"):
-        mount = _mount(entry) if len(entry) <= _LONGEST else None
+        # The options behind it may have the node's own address in them, and else nodes of one kind mount the same.
+        mounted, _, options = entry.rstrip().rpartition(" ")
+        mount = _mount(mounted, is_readonly="ro" in options.split(",")) if len(entry) <= _LONGEST else None
         if mount is None or mount.point.startswith(_PASSING):
             continue
         if mount.root != "/" and mount.point.startswith(_OF_CONTAINERS):
@@ -144,17 +152,25 @@ def _chosen(text: str) -> list[_Mount]:
         if known is None or mount.remote or len(mount.point) < len(known.point):
             found[key] = mount
     by_point = {mount.point: mount for mount in found.values()}
-    return [by_point[point] for point in sorted(by_point)]
+    return tuple([by_point[point] for point in sorted(by_point)])
+
+
+@lru_cache(maxsize=64)
+def _shown(mounts: tuple[_Mount, ...]) -> tuple[tuple[str, ...], Mapping[str, Mapping[str, str]]]:
+    """Return the names and the words of file systems, the same for the same ones."""
+    about = {mount.point: {"type": mount.kind, "device": mount.source} for mount in mounts}
+    return tuple(about), about
 
 
 @lru_cache(maxsize=2048)
-def _mount(entry: str) -> _Mount | None:
-    """Return a line of mountinfo; the optional fields before the dash can be any number."""
-    left, dash, right = entry.partition(" - ")
+def _mount(mounted: str, *, is_readonly: bool) -> _Mount | None:
+    """Return a line of mountinfo but for its last word, in which it is said whether the file system is read-only; the
+    optional fields before the dash can be any number."""
+    left, dash, right = mounted.partition(" - ")
     head, tail = left.split(), right.split(" ")
-    if not dash or len(head) < 6 or len(tail) < 3 or tail[0] in _NOT_DATA or not _DATA.fullmatch(tail[0]):
+    if not dash or len(head) < 6 or len(tail) < 2 or tail[0] in _NOT_DATA or not _DATA.fullmatch(tail[0]):
         return None
-    readonly = "ro" in head[5].split(",") or "ro" in tail[2].split(",")
+    readonly = is_readonly or "ro" in head[5].split(",")
     return _Mount(_unescaped(head[4]), tail[0], _unescaped(tail[1]), readonly, head[3])
 
 
@@ -169,8 +185,8 @@ def _df(part: wire.Part, name: str) -> _Df:
     ran, word = answer(part, name)
     if ran is None or word:
         return _Df(word, {}, {}, {})
-    points: dict[str, _Space] = {}
-    sources: dict[str, _Space] = {}
+    points: dict[str, list[str]] = {}
+    sources: dict[str, list[str]] = {}
     for entry in ran.out.split("\n"):
         words = entry.split()
         if len(words) > _DF_COLUMNS or not (words and words[-1].startswith("/")):
@@ -178,9 +194,8 @@ def _df(part: wire.Part, name: str) -> _Df:
             match = None if entry.startswith(_DF_HEAD) or len(entry) > _LONGEST else _DF.fullmatch(entry.rstrip())
             words = list(match.groups()) if match else []
         if len(words) == _DF_COLUMNS:
-            space = _Space(whole(words[2]), whole(words[3]), whole(words[4]))
-            points[words[6]] = space
-            sources.setdefault(words[0], space)
+            points[words[6]] = words
+            sources.setdefault(words[0], words)
     complaints = {match[1]: match[2] for match in map(_COMPLAINT.fullmatch, ran.err.split("\n")) if match}
     return _Df(ERROR if ran.exit and not points else "", points, sources, complaints)
 
@@ -217,10 +232,12 @@ def _retransmitted(text: str) -> dict[str, Cell]:
             if point:
                 found[point] = 0
             continue
-        name, colon, rest = entry.strip().partition(": ")
-        if not (point and colon and name.isupper()):
+        if not point:
             continue
-        counts = numbers(rest.split()[:2])
+        name, colon, rest = entry.strip().partition(": ")
+        if not (colon and name.isupper()):
+            continue
+        counts = numbers(rest.split(None, 2)[:2])
         before = found[point]
         if counts is None or len(counts) < 2 or isinstance(before, str) or before is None:
             found[point] = ERROR
@@ -234,7 +251,7 @@ def _lustre(part: wire.Part) -> dict[str, Cell]:
     """Return the worst state among the connections of each Lustre file system, by its name."""
     states: dict[str, set[int]] = {}
     for path, text in part.files.items():
-        match = _LUSTRE.fullmatch(path)
+        match = _LUSTRE.fullmatch(path) if path.startswith(_OF_LUSTRE) else None
         state = _LUSTRE_STATES.get(text.strip().rpartition(":")[2].strip()) if match else None
         if match and state is not None:
             states.setdefault(match[1], set()).add(state)

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from stethoscope.model.facts import Devices, Facts
 from stethoscope.model.metric import Scope
-from stethoscope.parse.groups.values import ABSENT, ERROR, NONSENSE, PERMISSION, UNSUPPORTED, bounded, numbers, whole
+from stethoscope.parse.groups.values import (
+    ABSENT,
+    ERROR,
+    NONSENSE,
+    PERMISSION,
+    UNSUPPORTED,
+    are_numbers,
+    bounded,
+    numbers,
+    whole,
+)
 from stethoscope.parse.pci import normal_pci
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from stethoscope.model import wire
     from stethoscope.model.wire import Cell
 
@@ -38,57 +49,99 @@ _SECOND_CHOICE = {"rx_pcs_symbol_err_phy": "net_rx_symbol_err_phy"}
 _FROM_ADAPTER = tuple(dict.fromkeys(_COUNTERS.values()))
 _FROM_DEV = ("net_rx_bytes", "net_tx_bytes", "net_drops", "net_errors")
 _NOT_COUNTED: list[Cell] = [UNSUPPORTED] * len(_FROM_DEV)
+_NO_STATISTICS: tuple[Cell, ...] = (UNSUPPORTED,) * len(_FROM_ADAPTER)
+_Reading = Callable[["str | None", str], "Cell"]
 
 
-class _Places(NamedTuple):
+_MOST_PATHS, _MOST_WORDS, _MOST_SHARED = 512, 64, 16_384
+"""Paths, words in place of texts, and characters of texts that are remembered of a node; more is read each time."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Places:
     """Which of many paths says what of which interface, by the interface's name."""
 
     devices: Mapping[str, str]
+    names: tuple[str, ...]
+    """Those of the devices, in their order."""
     adapters: Mapping[str, str]
     """The adapter's name, and ..."""
     statistics: Mapping[str, str]
     """... the path of what it counts."""
     files: Mapping[str, Mapping[str, str]]
-    """The same for each file of `_FILES`."""
+    """The same for each file of `_FIXED` and `_COUNTED`."""
+    fixed: tuple[str, ...]
+    """The paths of what hardly ever changes."""
+
+
+class _Fixed(NamedTuple):
+    """What hardly ever changes: values of `_FIXED`, and words about each interface."""
+
+    values: Mapping[str, list[Cell]]
+    about: Mapping[str, Mapping[str, str]]
 
 
 def read(part: wire.Part) -> Facts:
     """Return the state and the counters of each interface, and how much TCP sent again."""
-    places, failed = _places(tuple(part.files)), _places(tuple(part.failed)).files
-    names = sorted(places.devices)
-    values: dict[str, list[Cell]] = {}
-    for file, (metric, reading) in _FILES.items():
-        texts, words = places.files[file], failed[file]
-        values[metric] = [
-            reading(
-                _text(part, texts[name]) if name in texts else None,
-                part.failed[words[name]] if name in words else UNSUPPORTED,
-            )
-            for name in names
-        ]
+    places, failed = _places_of(part.files), _places_of(part.failed)
+    names = places.names
+    texts = tuple([part.files[path] for path in places.fixed])
+    words = tuple([(path, part.failed[path]) for path in failed.fixed])
+    is_usual = len("".join(texts)) <= _MOST_SHARED and len(words) <= _MOST_WORDS
+    fixed = (_fixed if is_usual else _fixed.__wrapped__)(places, failed, texts, words)
+    values: dict[str, list[Cell]] = {**fixed.values}
+    for file, (metric, reading) in _COUNTED.items():
+        values[metric] = _column(part.files, part.failed, places, failed, file, reading)
     counted = _dev(part.files.get("/proc/net/dev", ""), places.devices)
     rows = [counted.get(name, _NOT_COUNTED) for name in names]
     values.update((metric, [row[place] for row in rows]) for place, metric in enumerate(_FROM_DEV))
     found = [
-        _statistics(_text(part, places.statistics[name], _LONGEST_STATISTICS)) if name in places.statistics else {}
+        _statistics(_short(part.files[places.statistics[name]], _LONGEST_STATISTICS))
+        if name in places.statistics
+        else _NO_STATISTICS
         for name in names
     ]
-    values.update((metric, [row.get(metric, UNSUPPORTED) for row in found]) for metric in _FROM_ADAPTER)
-    about = {name: _about(_text(part, places.devices[name]), places.adapters.get(name, "")) for name in names}
+    values.update((metric, [row[place] for row in found]) for place, metric in enumerate(_FROM_ADAPTER))
     return Facts(
         part.name,
         node={"net_tcp_retrans": _retransmitted(part.files.get("/proc/net/snmp"))},
-        devices={Scope.NET: Devices(tuple(names), values, about)},
+        devices={Scope.NET: Devices(names, values, fixed.about)},
     )
 
 
-@lru_cache(maxsize=256)
+def _column(
+    files: Mapping[str, str], failed: Mapping[str, str], places: _Places, unread: _Places, file: str, reading: _Reading
+) -> list[Cell]:
+    """Return what a file says of each interface."""
+    paths, why = places.files[file], unread.files[file]
+    return [
+        reading(
+            _short(files[paths[name]]) if name in paths else None, failed[why[name]] if name in why else UNSUPPORTED
+        )
+        for name in places.names
+    ]
+
+
+@lru_cache(maxsize=64)
+def _fixed(places: _Places, failed: _Places, texts: tuple[str, ...], words: tuple[tuple[str, str], ...]) -> _Fixed:
+    """Return what those texts say, the same for nodes of one kind: nobody changes it."""
+    files, why = dict(zip(places.fixed, texts, strict=True)), dict(words)
+    values = {metric: _column(files, why, places, failed, file, reading) for file, (metric, reading) in _FIXED.items()}
+    about = {name: _about(_short(files[places.devices[name]]), places.adapters.get(name, "")) for name in places.names}
+    return _Fixed(values, about)
+
+
+def _places_of(paths: Mapping[str, str]) -> _Places:
+    return (_places if len(paths) <= _MOST_PATHS else _places.__wrapped__)(tuple(paths))
+
+
+@lru_cache(maxsize=64)
 def _places(paths: tuple[str, ...]) -> _Places:
     """Return where to look: a node has the same files each time, and nodes of one kind have the same ones."""
     devices: dict[str, str] = {}
     adapters: dict[str, str] = {}
     statistics: dict[str, str] = {}
-    files: dict[str, dict[str, str]] = {name: {} for name in _FILES}
+    files: dict[str, dict[str, str]] = {name: {} for name in (*_FIXED, *_COUNTED)}
     for path in paths:
         above, _, last = path.rpartition("/")
         if path.startswith(_INTERFACES):
@@ -99,11 +152,11 @@ def _places(paths: tuple[str, ...]) -> _Places:
         elif path.startswith(_ADAPTERS):
             adapters[last] = path[len(_ADAPTERS) :].partition("/")[0]
             statistics[last] = path
-    return _Places(devices, adapters, statistics, files)
+    fixed = chain(devices.values(), *[files[file].values() for file in _FIXED])
+    return _Places(devices, tuple(sorted(devices)), adapters, statistics, files, tuple(fixed))
 
 
-def _text(part: wire.Part, path: str, longest: int = _LONGEST) -> str:
-    text = part.files[path]
+def _short(text: str, longest: int = _LONGEST) -> str:
     return text if len(text) <= longest else NONSENSE
 
 
@@ -135,40 +188,47 @@ def _speed(text: str | None, word: str) -> Cell:
     return ABSENT if speed < 0 or speed >= 2**31 or speed in _UNKNOWN_SPEEDS else speed
 
 
-_FILES: Mapping[str, tuple[str, Callable[[str | None, str], Cell]]] = {
+_Files = Mapping[str, tuple[str, _Reading]]
+_FIXED: _Files = {
     "operstate": ("net_operstate", _state),
     "mtu": ("net_mtu", _number),
     "speed": ("net_speed", _speed),
-    "carrier_changes": ("net_carrier_changes", _number),
 }
-"""File of an interface -> its metric, and what reads it: from its text, or from the word of why there is none."""
+"""File of an interface -> its metric, and what reads it: from its text, or from the word of why there is none; ..."""
+_COUNTED: _Files = {"carrier_changes": ("net_carrier_changes", _number)}
+"""... and of those that each interface has of its own."""
 
 
 def _dev(text: str, names: Mapping[str, str]) -> dict[str, list[Cell]]:
     """Return bytes in and out, drops and errors of each of the interfaces in /proc/net/dev."""
-    found: dict[str, list[Cell]] = {}
+    rows: dict[str, list[str]] = {}
     for entry in text.split("\n"):
         name, _, rest = entry.rpartition(":")
         name = name.strip()
-        if name not in names:
-            continue
-        columns = rest.split()
-        counts = numbers(columns[:_COLUMNS]) if len(columns) >= _COLUMNS else None
-        if counts is None:
-            found[name] = [ERROR] * len(_FROM_DEV)
-        else:
-            drops, errors = bounded(counts[3] + counts[11]), bounded(counts[2] + counts[10])
-            found[name] = [counts[0], counts[8], _known(drops), _known(errors)]
+        if name in names:
+            rows[name] = rest.split()[:_COLUMNS]
+    # Whether they are numbers is seen as quickly of all rows as of one.
+    if rows and min(map(len, rows.values())) == _COLUMNS and are_numbers([*chain.from_iterable(rows.values())]):
+        return {name: _counts(columns) for name, columns in rows.items()}
+    found: dict[str, list[Cell]] = {}
+    for name, columns in rows.items():
+        is_row = len(columns) == _COLUMNS and numbers(columns) is not None
+        found[name] = _counts(columns) if is_row else [ERROR] * len(_FROM_DEV)
     return found
 
 
+def _counts(columns: list[str]) -> list[Cell]:
+    drops, errors = int(columns[3]) + int(columns[11]), int(columns[2]) + int(columns[10])
+    return [int(columns[0]), int(columns[8]), _known(bounded(drops)), _known(bounded(errors))]
+
+
 @lru_cache(maxsize=512)
-def _statistics(text: str) -> Mapping[str, Cell]:
+def _statistics(text: str) -> tuple[Cell, ...]:
     """Return the metrics that an adapter counts, from lines such as `rx_discards_phy 12`."""
     words = text.split()
     counts = numbers(words[1::2]) if words else []
     if counts is None or len(words) % 2:
-        return dict.fromkeys(_FROM_ADAPTER, ERROR)
+        return (ERROR,) * len(_FROM_ADAPTER)
     found: dict[str, int] = {}
     others: dict[str, int] = {}
     for name, count in zip(words[::2], counts, strict=True):
@@ -177,7 +237,8 @@ def _statistics(text: str) -> Mapping[str, Cell]:
             found[metric] = found.get(metric, 0) + count
         elif name in _SECOND_CHOICE:
             others[_SECOND_CHOICE[name]] = count
-    return {metric: _known(bounded(count)) for metric, count in {**others, **found}.items()}
+    said = {metric: _known(bounded(count)) for metric, count in {**others, **found}.items()}
+    return tuple([said.get(metric, UNSUPPORTED) for metric in _FROM_ADAPTER])
 
 
 def _known(count: int | None) -> Cell:

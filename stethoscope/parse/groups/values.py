@@ -27,6 +27,8 @@ _DIGITS, _SAFE_DIGITS, _NUMBER_LIMIT = 20, 19, 32
 
 def whole(text: str) -> int | None:
     """Return a decimal number of at most 64 bits with a sign or without, None for every other text."""
+    if len(text) <= _SAFE_DIGITS and text.isdigit() and text.isascii():
+        return int(text)
     text = text.strip()
     digits = text[1:] if text[:1] == "-" else text
     if len(digits) > _DIGITS or not (digits.isascii() and digits.isdigit()):
@@ -67,11 +69,16 @@ def line(part: wire.Part, path: str) -> str:
 
 def numbers(words: list[str]) -> list[int] | None:
     """Return the numbers of the columns of a line, None when one of them is none."""
-    joined = "".join(words)
-    if joined.isascii() and joined.isdigit() and max(map(len, words)) <= _SAFE_DIGITS and "" not in words:
+    if are_numbers(words) and "" not in words:
         return [int(word) for word in words]
     found = [whole(word) for word in words]
     return None if None in found else found  # type: ignore[return-value]
+
+
+def are_numbers(words: list[str]) -> bool:
+    """Tell whether all words that are not empty are plain numbers of less than 64 bits."""
+    joined = "".join(words)
+    return joined.isascii() and joined.isdigit() and max(map(len, words)) <= _SAFE_DIGITS
 
 
 def answer(part: wire.Part, name: str) -> tuple[wire.Ran | None, str]:

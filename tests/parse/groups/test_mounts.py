@@ -155,3 +155,12 @@ def test_a_mount_over_another_one_is_the_one_that_counts() -> None:
     devices = only(facts("mounts", {"/proc/self/mountinfo": info}), Scope.FS)
     assert devices.about["/home"]["device"] == "new:/home"
     assert row(devices, "/home")["fs_readonly"] == 1
+
+
+def test_options_of_one_node_alone_do_not_part_it_from_its_kind() -> None:
+    line = "50 29 0:61 / /shared rw,relatime - nfs4 server:/shared {},vers=4.1,clientaddr=10.0.0.{} \n"
+    texts = [line.format("rw", 1), line.format("rw", 2), line.format("ro", 3), line.format("rw,ro", 4)]
+    found = [only(facts("mounts", {"/proc/self/mountinfo": text}), Scope.FS) for text in texts]
+    assert found[0].about is found[1].about
+    assert found[0].about == {"/shared": {"type": "nfs4", "device": "server:/shared"}}
+    assert [[*one.values["fs_readonly"]] for one in found] == [[0], [0], [1], [1]]

@@ -118,3 +118,38 @@ def test_another_name_for_symbol_errors_and_counters_of_nonsense() -> None:
 @pytest.mark.parametrize("text", ["", "Tcp: RetransSegs\n", "Tcp: A B\nTcp: 1 2\n"])
 def test_without_the_column_nothing_is_said_of_tcp(text: str) -> None:
     assert facts("net", {"/proc/net/snmp": text}).node == {"net_tcp_retrans": "unsupported"}
+
+
+def test_what_hardly_ever_changes_is_the_same_object_on_nodes_of_one_kind() -> None:
+    first, again = (only(facts("net", interface(carrier_changes=text)), Scope.NET) for text in ("3\n", "4\n"))
+    assert first.about is again.about
+    assert first.names is again.names
+    assert [row(one, "eth0")["net_carrier_changes"] for one in (first, again)] == [3, 4]
+    other = only(facts("net", interface(mtu="9000\n")), Scope.NET)
+    assert row(other, "eth0")["net_mtu"] == 9000
+
+
+def test_texts_and_paths_beyond_all_measure_are_read_without_being_kept() -> None:
+    files = interface(mtu="1" * 20_000)
+    files.update({f"/sys/class/net/veth{number}/operstate": "up\n" for number in range(600)})
+    devices = only(facts("net", files, failed={f"/sys/class/net/e{n}/speed": "error" for n in range(600)}), Scope.NET)
+    assert row(devices, "eth0")["net_mtu"] == "error"
+    assert row(devices, "eth0")["net_operstate"] == 6
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ("many 1 1 2 0 0 0 0 2 2 4 8 0 0 0 0", ["error"] * 4),
+        ("1 1 1 2 0 0 0 0 2 2 4 8 0 0 0", ["error"] * 4),
+        (f"{2**64 - 1} 1 1 2 0 0 0 0 2 2 4 8 0 0 0 0 9 9", [2**64 - 1, 2, 10, 5]),
+        (f"1 1 1 {2**63} 0 0 0 0 2 2 4 {2**63} 0 0 0 0", [1, 2, "error", 5]),
+    ],
+)
+def test_a_row_of_nonsense_leaves_the_others(columns: str, said: list[object]) -> None:
+    files = {**interface(), "/sys/class/net/eth1/device": "/sys/devices/x/virtio0"}
+    files["/proc/net/dev"] = DEV + f"  eth1: {columns}\n"
+    devices = only(facts("net", files), Scope.NET)
+    counted = ("net_rx_bytes", "net_tx_bytes", "net_drops", "net_errors")
+    assert [row(devices, "eth1")[metric] for metric in counted] == said
+    assert [row(devices, "eth0")[metric] for metric in counted] == [1000, 2000, 10, 5]
