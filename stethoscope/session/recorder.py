@@ -50,6 +50,9 @@ BACKLOG = 32 * 1024 * 1024
 """Bytes that may wait for the disk."""
 _WAKE = 192 * 1024
 """Waiting bytes at which the thread is woken: most of a block."""
+_SETTLE_S = 0.5
+"""So long what stands may wait to be compressed: each call lets other threads have the interpreter, and a few lines of
+each kind are told apart as fast as one."""
 _HELLO_LIMIT = 4096
 LONGEST = MAX_RAW - 2 * BLOCK_RAW
 """Bytes of one record: a reader takes no larger block."""
@@ -126,6 +129,9 @@ class Recorder:
         self._hellos: dict[int, bytes] = {}
         self._fulls: dict[int, tuple[float, float, bytes]] = {}
         """When the last full frame of each node came, and its line as the packer has it."""
+        self._unsettled: dict[int, tuple[float, float, bytes]] = {}
+        """The same of those that are not compressed yet."""
+        self._settled_mono = 0.0
         self._packer: Packer | None = None
         self._parts = StandingParts()
         self._notes: dict[str, tuple[float, bytes]] = {}
@@ -264,7 +270,6 @@ class Recorder:
                 block = self._add(block, standing, node, wall, mono, payload)
         if dropped:
             block = self._add(block, RecordType.LOST, 0, wall, mono, msgspec.json.encode({"records": dropped}))
-        fulls: dict[int, tuple[float, float, bytes]] = {}
         for type_, node, wall, mono, payload in batch:
             if type_ == RecordType.LINK:
                 self._links[node] = payload
@@ -273,7 +278,7 @@ class Recorder:
                 if len(payload) <= _HELLO_LIMIT:
                     self._hellos[node] = payload
             elif type_ == RecordType.FRAME and is_full(payload):
-                fulls[node] = wall, mono, payload
+                self._unsettled[node] = wall, mono, payload
             elif type_ == RecordType.FRAME:
                 self._parts.see(node, wall, mono, payload)
             elif type_ == RecordType.NOTE:
@@ -282,10 +287,13 @@ class Recorder:
             self._raw += len(payload)
             self._lines += type_ == RecordType.FRAME
         self._writer.write(block)
-        self._keep_fulls(fulls)
-        self._parts.settle()
+        if not 0 <= mono - self._settled_mono < _SETTLE_S:
+            self._settled_mono = mono
+            self._keep_fulls()
+            self._parts.settle()
 
-    def _keep_fulls(self, fulls: dict[int, tuple[float, float, bytes]]) -> None:
+    def _keep_fulls(self) -> None:
+        fulls, self._unsettled = self._unsettled, {}
         if not fulls:
             return
         lines = [payload for _, _, payload in fulls.values()]
@@ -313,6 +321,7 @@ class Recorder:
                 yield RecordType.NOTE, 0, payload
         for node, payload in self._hellos.items():
             yield RecordType.STANDING_HELLO, node, payload
+        self._keep_fulls()
         for node, (full_wall, full_mono, packed) in self._fulls.items():
             if mono - full_mono > OVERDUE_S and self._packer is not None:
                 payload = STANDING_AT.pack(full_wall, full_mono) + self._packer.decompress(packed)

@@ -54,8 +54,8 @@ AGE_S = 1.0
 EVALUATE_S, EVALUATE_MANY_S = 1.0, 4.0
 """How often the rules look at the fleet, one of more than MANY_NODES nodes less often: those send every 5 seconds."""
 MANY_NODES = 1024
-SEEN_S, KNOWN_S = 0.5, 2.5
-"""What was made so lately for the screen of such a fleet will do for the rules, and to know which jobs there are."""
+SEEN_S, KNOWN_S = 0.5, 4.5
+"""What was made so lately for the screen of such a fleet will do for the rules, and for what jobs there are and do."""
 MOST_FRAMES = 48
 """So many lines of such a fleet are read in a row, which takes some milliseconds: keys do not wait longer."""
 THREADS = 32
@@ -261,7 +261,7 @@ class Session:
     async def _evaluate_beside(self, judging: Judging) -> None:
         """Do what `evaluate` does, in a large fleet without keeping lines and keys waiting."""
         # What is on the screen of a large fleet is young enough, and is not made twice.
-        snapshot = self._seen() or self.snapshot(latest=True)
+        snapshot = self.recent(SEEN_S) or self.snapshot(latest=True)
         self._evaluated_mono = snapshot.mono
         try:
             found = await judging.findings_beside(snapshot)
@@ -294,7 +294,7 @@ class Session:
         self._memory.start(asyncio.get_running_loop(), THREADS)
         for tap in self.taps:
             tap.start()
-        jobs = self.jobs.run(lambda: self._seen(KNOWN_S) or self.snapshot())
+        jobs = self.jobs.run(lambda: self.recent() or self.snapshot())
         tending = [asyncio.create_task(work) for work in (self._tend_forever(), jobs)]
         if self.scheduler is not None:
             tending.append(asyncio.create_task(follow(self.scheduler, self.on_scheduler)))
@@ -362,9 +362,9 @@ class Session:
         waited_s = self.clock.monotonic() - since
         if len(self._state.nodes) <= MANY_NODES:
             return waited_s >= EVALUATE_S
-        return waited_s >= EVALUATE_MANY_S + (AGE_S if self._seen() is None else 0.0)
+        return waited_s >= EVALUATE_MANY_S + (AGE_S if self.recent(SEEN_S) is None else 0.0)
 
-    def _seen(self, most_s: float = SEEN_S) -> FleetSnapshot | None:
+    def recent(self, most_s: float = KNOWN_S) -> FleetSnapshot | None:
         """Return the last snapshot of a large fleet, None when it is older than that."""
         last = self._snapshot if len(self._state.nodes) > MANY_NODES else None
         return last if last is not None and 0 <= self.clock.monotonic() - last.mono < most_s else None

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 PULL_S = 0.25
 """The screen in front looks for a new snapshot this often."""
 MANY_NODES, MOST_NODES = 256, 1024
-"""Above so many nodes it looks half as often, above the others an eighth as often, but a quarter as often where a
-finding is new or a link has changed: there is more to look at, and each node sends more rarely."""
-_CALM, _NEWS = 8, 4
+"""Above so many nodes it looks half as often, above the others as often as the rules do, but each second where a
+finding is new or a link has changed: there is more to look at, and each node sends every five seconds."""
+_CALM, _NEWS = 16, 4
 """Of so many looks one is taken then."""
 _FIRST_LOOKS = 4
 """So many looks the first picture of many nodes waits for one that has said something: drawing the others would only

@@ -46,7 +46,10 @@ class Triaging(Pulling):
         if self.session is None or attending is None or not attending.is_due(self.session.clock.monotonic()):
             return
         try:
-            await asyncio.to_thread(attending.look, self.session.snapshot())
+            # One that was made for the screen of a large fleet will do.
+            recent = getattr(self.session, "recent", None)
+            snapshot = (recent() if recent is not None else None) or self.session.snapshot()
+            await asyncio.to_thread(attending.look, snapshot)
         except Exception as error:  # noqa: BLE001  what is only watched must not end the console
             self._attending = None
             self.tell(str(defect("jobs are no longer watched for triage", error)), seconds=10)

@@ -43,16 +43,16 @@ class Console:
         return self.said
 
 
-async def test_a_large_fleet_is_pulled_every_two_seconds_and_its_clock_goes_on() -> None:
-    assert await Console(8).looks(16) == ["clock", "pull", "clock", "pull"]
+async def test_a_large_fleet_is_pulled_every_four_seconds_and_its_clock_goes_on() -> None:
+    assert await Console(16).looks(32) == [*["clock"] * 3, "pull"] * 2
 
 
 async def test_news_of_a_large_fleet_wait_a_second_at_most() -> None:
-    console = Console(8)
+    console = Console(16)
     await console.looks(3)
     Pulling._note_news(cast("Pulling", console), None)
     assert await console.looks(1) == ["pull"]
-    assert await console.looks(4) == ["pull"]
+    assert await console.looks(12) == ["clock", "clock", "pull"]
 
 
 async def test_a_small_fleet_is_pulled_at_each_look() -> None:

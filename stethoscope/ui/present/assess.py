@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -67,6 +67,8 @@ class Assessment:
     """STALE or LOST for a node whose values must not be read as current, MISSING before the first, else NORMAL."""
     like: dict[tuple[Scope, str], npt.NDArray[np.bool_]] = field(default_factory=dict)
     """By kind of device (GPU model, port layer) its rows on some nodes all over the fleet, once they were asked for."""
+    made: dict[str, Any] = field(default_factory=dict)
+    """By name what else was made of it, once it was asked for: the top line of a large fleet is drawn each second."""
 
     def finding_at(self, place: str) -> Finding | None:
         """Return the worst active finding that names exactly this place."""

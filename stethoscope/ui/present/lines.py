@@ -53,6 +53,13 @@ class Counts:
 
 def count(assessment: Assessment) -> Counts:
     """Count the nodes of a snapshot by how they stand; a hung driver counts as hung even on a live node."""
+    if "counts" not in assessment.made:
+        assessment.made["counts"] = _count(assessment)
+    counts: Counts = assessment.made["counts"]
+    return counts
+
+
+def _count(assessment: Assessment) -> Counts:
     snapshot = assessment.snapshot
     fresh = Counter(assessment.ages)
     hung = sum(assessment.ages[index] in (Level.NORMAL, Level.STALE) for index in np.flatnonzero(assessment.hung))
