@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stethoscope.analysis.alike import is_any, is_equal, settled
+from stethoscope.analysis.lineup import Lineup
 from stethoscope.analysis.occupation import Occupation
-from stethoscope.analysis.outliers import Limits, Lineup, outliers
+from stethoscope.analysis.outliers import Limits, outliers
 from stethoscope.analysis.windows import FALSE, UNKNOWN, fitted
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
     from stethoscope.analysis.conditions import Evaluator
     from stethoscope.analysis.leaves import Answer
+    from stethoscope.analysis.lineup import Grouping
     from stethoscope.analysis.moment import Moment
-    from stethoscope.analysis.outliers import Grouping
     from stethoscope.analysis.windows import Flags, Verdicts
     from stethoscope.model.fleet import Floats
     from stethoscope.model.metric import Metric, Scope

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stethoscope.analysis.comparable import OCCUPATION, STATIC, WORDS, joined, numbered
-from stethoscope.analysis.outliers import Grouping
+from stethoscope.analysis.lineup import Grouping
 from stethoscope.analysis.windows import fitted
 from stethoscope.model.metric import Scope
 

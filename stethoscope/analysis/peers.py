@@ -34,8 +34,10 @@ def group_medians(values: Floats, groups: Groups, least: int = LEAST_PEERS) -> F
     by_group = np.full(len(counts), np.nan)
     if kept_values.min() == kept_values.max():
         by_group[known] = kept_values[0]
-    elif LARGE * len(known) <= len(kept_values):
-        by_group[known] = [median(kept_values[kept_groups == number]) for number in known.tolist()]
+    elif len(known) and LARGE * len(known) <= len(kept_values):
+        alone = len(kept_values) == counts[known[0]]
+        for number in known.tolist():
+            by_group[number] = median(kept_values if alone else kept_values[kept_groups == number])
     elif len(known):
         order = by_group_and_value(kept_values, kept_groups)
         ordered = kept_values[order]

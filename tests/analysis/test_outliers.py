@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stethoscope.analysis import outliers as outliers_module
-from stethoscope.analysis.outliers import NORMAL, Grouping, Limits, Lineup, Outliers, outliers
+from stethoscope.analysis import lineup as lineup_module
+from stethoscope.analysis.lineup import NORMAL, Grouping, Lineup
+from stethoscope.analysis.outliers import Limits, Outliers, outliers
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN
 
 NAN = math.nan
@@ -164,12 +165,12 @@ def test_rows_that_were_put_in_order_for_others_are_judged_alike(
     st.lists(st.tuples(st.integers(-30, 30), st.integers(0, 1)), min_size=1, max_size=90),
     st.floats(0.0, 40.0),
 )
-def test_medians_without_an_order_are_the_same(rows: list[tuple[int, int]], amount: float) -> None:
+def test_large_groups_are_judged_as_if_they_were_in_order(rows: list[tuple[int, int]], amount: float) -> None:
     values, groups = np.array([value for value, _ in rows], dtype=np.float64), np.array([group for _, group in rows])
     grouping, limits = Grouping.of(groups, np.arange(len(rows))), Limits(5.0, amount=amount)
     ordered = outliers(Lineup(values, grouping), limits)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(outliers_module, "LARGE", 0)
+        patch.setattr(lineup_module, "LARGE", 0)
         assert_alike(outliers(Lineup(values, grouping), limits), ordered)
 
 
