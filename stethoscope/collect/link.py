@@ -43,6 +43,9 @@ _PATIENT = frozenset(
 )
 
 
+_SILENT = LinkState.SILENT
+
+
 class LinkFailure(Exception):  # noqa: N818 -- not an error of the program: a row of the fleet
     """A node could not be reached or a link ended; `detail` is cleaned text."""
 
@@ -168,12 +171,14 @@ class NodeLink:
     def receive(self, data: bytes) -> None:
         """Take bytes of the probe's standard output."""
         now, wall = self._clock.monotonic(), self._clock.wall()
-        before = self._stream.phase
-        lines = self._stream.feed(data, now)
+        stream, before = self._stream, self._stream.phase
+        lines = stream.feed(data, now)
         if lines and not self._heard:
             self._note_boot(lines[0], now)
-        phase = self._note_phase(before, now)
-        self._send_shell()
+        if stream.phase is not before:
+            self._note_phase(before, now)
+        if stream.wants_shell:
+            self._send_shell()
         if not lines:
             return
         self._last_mono, self._last_wall = now, wall
@@ -183,7 +188,7 @@ class NodeLink:
         name, on_frame = self.node.name, self._sink.on_frame
         for raw in lines:
             on_frame(Frame(name, wall, now, raw))
-        if self.link.state is LinkState.SILENT and phase is Phase.LIVE and self._cut is None:
+        if self.link.state is _SILENT and stream.phase is Phase.LIVE and self._cut is None:
             self._say_live()
 
     def receive_stderr(self, data: bytes) -> None:
@@ -256,13 +261,12 @@ class NodeLink:
                 self._rebooted = now
             self._boot_id = hello.boot_id
 
-    def _note_phase(self, before: Phase, now: float) -> Phase:
-        """Act when the phase is no longer what it was `before`; return it."""
+    def _note_phase(self, before: Phase, now: float) -> None:
+        """Act when the phase is no longer what it was `before`."""
         phase = self._stream.phase
         if phase is not before:
             self._phase_since = now
             self._phase_changed(phase, now)
-        return phase
 
     def _phase_changed(self, phase: Phase, now: float) -> None:
         if phase is Phase.LIVE:

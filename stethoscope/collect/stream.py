@@ -21,6 +21,7 @@ LINES_LIMIT = 3_000
 """Lines per second, over RATE_WINDOW_S, that one node may send, and pieces in which they may come: short ones cost the
 console as much as long ones. A probe sends 400 lines of the kernel log a tick at most."""
 RATE_WINDOW_S = 5.0
+_MOST_LINES, _MOST_BYTES = LINES_LIMIT * RATE_WINDOW_S, RATE_LIMIT * RATE_WINDOW_S
 
 
 class Phase(IntEnum):
@@ -34,6 +35,10 @@ class Phase(IntEnum):
     NO_PYTHON = 3
     NOT_A_PROBE = 4
     FLOODING = 5
+
+
+_LIVE = Phase.LIVE
+"""Looked at with every piece: members of an enumeration take longer to find than to compare."""
 
 
 class ProbeStream:
@@ -68,17 +73,23 @@ class ProbeStream:
 
         Once the phase is NO_PYTHON, NOT_A_PROBE or FLOODING nothing more comes out.
         """
-        if self.phase > Phase.LIVE:
+        if self.phase > _LIVE:
             return []
         self.count(data, now)
-        if self.phase > Phase.LIVE:
+        if self.phase > _LIVE:
             return []
         if self._partial:
             data = self._partial + data
         lines = data.split(b"\n")
         self._partial = lines.pop()
-        if len(self._partial) > LINE_LIMIT or any(len(line) > LINE_LIMIT for line in lines):
+        if len(data) > LINE_LIMIT and max(map(len, (self._partial, *lines))) > LINE_LIMIT:
             return self._cut()
+        if self.phase is not _LIVE or self._blocks is not None:
+            lines = self._begun(lines)
+        return [line for line in lines if line and not line.isspace()]
+
+    def _begun(self, lines: list[bytes]) -> list[bytes]:
+        """Return the probe's own lines, or blocks, among those that came, and take note of how far it has come."""
         if self.phase is Phase.NOISE:
             lines = self._skip_noise(lines)
         if self._blocks is not None:
@@ -88,7 +99,7 @@ class ProbeStream:
             lines = blocks
         if self.phase is Phase.READY and any(_is_full(line) for line in lines):
             self.phase = Phase.LIVE
-        return [line for line in lines if line and not line.isspace()]
+        return lines
 
     def count(self, data: bytes, now: float) -> None:
         """Count `data` that came at `now`, be it of the standard error, and cut it off when it is too much."""
@@ -98,8 +109,8 @@ class ProbeStream:
         self._window_bytes += len(data)
         self._window_lines += data.count(b"\n")
         self._window_pieces += 1
-        many = max(self._window_lines, self._window_pieces) > LINES_LIMIT * RATE_WINDOW_S
-        if self.phase <= Phase.LIVE and (many or self._window_bytes > RATE_LIMIT * RATE_WINDOW_S):
+        many = self._window_lines > _MOST_LINES or self._window_pieces > _MOST_LINES
+        if (many or self._window_bytes > _MOST_BYTES) and self.phase <= _LIVE:
             self._cut()
 
     def _cut(self) -> list[bytes]:
