@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.actions import parse
 from textual.screen import ModalScreen, Screen
 
+from stethoscope.ui.narrow import NarrowCompositor
+
 if TYPE_CHECKING:
     from textual import events
 
@@ -20,6 +22,11 @@ class AtOnceScreen(Screen[None]):
 
     AT_ONCE: ClassVar[frozenset[str]] = frozenset()
     """Names of the actions: they are not coroutines, and open nothing that takes keys."""
+
+    def __init__(self) -> None:
+        """Show nothing yet."""
+        super().__init__()
+        self._compositor = NarrowCompositor()
 
     def take_at_once(self, key: str) -> bool:
         """Do what `key` does and paint it, when that is possible; False when it has to go its usual way."""
