@@ -8,38 +8,80 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
 
+from stethoscope.analysis.cells import UNCHANGED, numbers_of, totals_of
+from stethoscope.model.metric import Reason
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy.typing as npt
 
+    from stethoscope.model.fleet import Codes
     from stethoscope.model.wire import Cell
 
     Ints = npt.NDArray[np.intp]
     Flags = npt.NDArray[np.bool_]
 
+_ERROR = int(Reason.ERROR)
+
+
+class Named(NamedTuple):
+    """What lines that name the same metrics in the same order are about; there is one object for all of them."""
+
+    gauges: tuple[int, ...]
+    """Columns of the table, and ..."""
+    counters: tuple[int, ...]
+    gauge_lists: tuple[int, ...]
+    """... the place of their lists in a line."""
+    counter_lists: tuple[int, ...]
+
+
+NOTHING = Named((), (), (), ())
+"""A line that names no metric."""
+
 
 class Line(msgspec.Struct, frozen=True, gc=False):
-    """What one line says about the rows of one block."""
+    """What one line says about the rows of one block. Its lists are arrays: these are made while the lists are still in
+    the processor's caches, and take less memory."""
 
     first: int
     count: int
     """Rows of the block, one or more."""
     order: Sequence[int] | None
     """Which row of the block each position of a list is for, None when they are alike."""
-    columns: Sequence[int]
-    """Column of the table that each of the `lists` is for."""
-    lists: Sequence[Sequence[Cell]]
+    named: Named
+    numbers: bytes
+    """Floats of the lists of all gauges, one behind the other, NaN where a cell is none, and ..."""
+    words: bytes
+    """... codes of what stood in their place (`cells.numbers_of`), empty without such."""
+    totals: bytes
+    """Unsigned integers of the lists of all counters, and ..."""
+    reasons: bytes
+    """... the code of each, empty when all are totals (`cells.totals_of`)."""
     mono: float
     full: bool
     complete: bool
     changed: Callable[[], None] | None
     """Called when the line changed something."""
+
+    @classmethod
+    def of(
+        cls, first: int, count: int, order: Sequence[int] | None, named: Named, lists: Sequence[Sequence[Cell]],
+        mono: float, full: bool, complete: bool, changed: Callable[[], None] | None,
+    ) -> Line:  # fmt: skip
+        """Return a line with these lists, all of one length; OverflowError where a number is too large to be one."""
+        numbers = words = totals = reasons = b""
+        if named.gauges:
+            numbers, words = numbers_of([lists[place] for place in named.gauge_lists] if named.counters else lists)
+        if named.counters:
+            own = [lists[place] for place in named.counter_lists] if named.gauges else lists
+            totals, reasons = totals_of(own, full=full)
+        return cls(first, count, order, named, numbers, words, totals, reasons, mono, full, complete, changed)
 
 
 @dataclass(slots=True)
@@ -51,13 +93,16 @@ class Waiting:
     rows: int = 0
 
 
-class Said(NamedTuple):
+@dataclass(slots=True)
+class Said:
     """What the lines of a batch give for one column."""
 
     lines: list[int]
     """Number of each line that names the column."""
-    cells: list[Cell]
-    """The cells of these lines, one line after the other."""
+    cells: list[npt.NDArray[Any]]
+    """Numbers or totals of these lines, one line after the other, in one piece for each kind of line, and ..."""
+    codes: list[Codes]
+    """... the reason of each cell, or UNCHANGED."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +121,10 @@ class Batch:
     _positions: dict[tuple[int, ...], Ints] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        kinds: dict[int, list[Line]] = {}
+        kinds: dict[tuple[int, int], list[Line]] = {}
         for line in self.lines:
-            # Lines of nodes of one kind have them from one place (`Group.columns_of`).
-            kinds.setdefault(id(line.columns), []).append(line)
+            length = line.count if line.order is None else len(line.order)
+            kinds.setdefault((id(line.named), length), []).append(line)
         object.__setattr__(self, "lines", [*chain.from_iterable(kinds.values())])
         counts = np.array([line.count for line in self.lines])
         starts = counts.cumsum() - counts
@@ -87,7 +132,7 @@ class Batch:
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "starts", starts)
         object.__setattr__(self, "rows", np.arange(counts.sum()) + (firsts - starts).repeat(counts))
-        object.__setattr__(self, "said", _said(kinds.values()))
+        object.__setattr__(self, "said", _said(kinds))
 
     @cached_property
     def monos(self) -> npt.NDArray[np.float64]:
@@ -149,17 +194,45 @@ class Batch:
                 line.changed()
 
 
-def _said(kinds: Iterable[Sequence[Line]]) -> dict[int, Said]:
+def _said(kinds: Mapping[tuple[int, int], Sequence[Line]]) -> dict[int, Said]:
     said: dict[int, Said] = {}
     first = 0
-    for lines in kinds:
-        numbers = range(first, first + len(lines))
+    for (_, length), lines in kinds.items():
+        named, numbers, count = lines[0].named, range(first, first + len(lines)), len(lines)
         first = numbers.stop
-        # What alike lines say is a table that is turned.
-        for column, lists in zip(lines[0].columns, zip(*[line.lists for line in lines], strict=True), strict=True):
-            if column in said:
-                said[column].lines.extend(numbers)
-                said[column].cells.extend(chain.from_iterable(lists))
-            else:
-                said[column] = Said([*numbers], [*chain.from_iterable(lists)])
+        if named.gauges:
+            cells = _turned(np.frombuffer(b"".join([line.numbers for line in lines])), count, length)
+            codes = _codes([line.words for line in lines], len(named.gauges), length)
+            missing = np.isnan(cells)
+            if missing.any():
+                # null becomes NaN, which no number is.
+                codes[missing & (codes == 0)] = _ERROR if lines[0].full else UNCHANGED
+            _take(said, named.gauges, numbers, cells, codes)
+        if named.counters:
+            totals = _turned(np.frombuffer(b"".join([line.totals for line in lines]), np.uint64), count, length)
+            _take(said, named.counters, numbers, totals, _codes([line.reasons for line in lines], len(totals), length))
     return said
+
+
+def _turned(cells: npt.NDArray[Any], lines: int, length: int) -> npt.NDArray[Any]:
+    """Return a row for each list of lines that have as many of them each."""
+    lists = cells.size // (lines * length)
+    return cells.reshape(lines, lists, length).swapaxes(0, 1).reshape(lists, -1)
+
+
+def _codes(given: Sequence[bytes], lists: int, length: int) -> Codes:
+    if not any(given):
+        return np.zeros((lists, len(given) * length), np.uint8)
+    none = bytes(lists * length)
+    return _turned(np.frombuffer(bytearray().join([own or none for own in given]), np.uint8), len(given), length)
+
+
+def _take(said: dict[int, Said], columns: Sequence[int], numbers: range, cells: npt.NDArray[Any], codes: Codes) -> None:
+    for column, own, reasons in zip(columns, cells, codes, strict=True):
+        if column in said:
+            one = said[column]
+            one.lines.extend(numbers)
+            one.cells.append(own)
+            one.codes.append(reasons)
+        else:
+            said[column] = Said([*numbers], [own], [reasons])

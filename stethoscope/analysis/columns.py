@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stethoscope.analysis.arrays import AS_READ, NEVER, Arrays
-from stethoscope.analysis.batch import Batch, Line, Waiting
-from stethoscope.analysis.cells import UNCHANGED, numbers_of, totals_of
+from stethoscope.analysis.batch import NOTHING, Batch, Line, Waiting
+from stethoscope.analysis.cells import UNCHANGED
 from stethoscope.analysis.derive import derive
 from stethoscope.analysis.groups import Group
 from stethoscope.analysis.tally import Read, count
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from stethoscope.analysis.batch import Named
     from stethoscope.model.fleet import Codes, Table
     from stethoscope.model.metric import Metric, Scope
     from stethoscope.model.wire import Cell
@@ -162,16 +163,16 @@ class Columns(Arrays):
         if of is None:
             return 0
         length, dropped = count if order is None else len(order), 0
-        columns, lists = of.columns_of(part), [*part.values()]
-        if columns is None or not {*map(len, lists)} <= {length}:
+        named, lists = of.named_by(part), [*part.values()]
+        if named is None or not {*map(len, lists)} <= {length}:
             known = [(metric, cells) for metric, cells in part.items() if metric in of.columns]
             right = {metric: cells for metric, cells in known if len(cells) == length}
-            columns, lists = [of.columns[metric] for metric in right], [*right.values()]
+            named, lists = of.named_by(right), [*right.values()]
             dropped = len(known) - len(right)
-        if not length:
-            columns, lists = (), []
+        if named is None or not length:
+            named, lists = NOTHING, []
         if count and (lists or full or (complete and of.counters.stop)):
-            self._wait(of, Line(first, count, order, columns, lists, mono, full, complete, changed))
+            self._wait(of, first, count, order, named, lists, mono, full, complete, changed)
         return dropped
 
     def put_one(
@@ -189,16 +190,24 @@ class Columns(Arrays):
         of = self._groups.get(group)
         if of is None:
             return
-        columns = of.columns_of(cells)
-        if columns is None:
+        named = of.named_by(cells)
+        if named is None:
             cells = {metric: cell for metric, cell in cells.items() if metric in of.columns}
-            columns = of.columns_of(cells) or ()
+            named = of.named_by(cells) or NOTHING
         if cells or full or (complete and of.counters.stop):
             lists = [*zip(cells.values(), strict=True)]
-            self._wait(of, Line(row, 1, None, columns, lists, mono, full, complete, changed))
+            self._wait(of, row, 1, None, named, lists, mono, full, complete, changed)
 
-    def _wait(self, of: Group, line: Line) -> None:
-        first, full = line.first, line.full
+    def _wait(
+        self, of: Group, first: int, count: int, order: Sequence[int] | None, named: Named,
+        lists: Sequence[Sequence[Cell]], mono: float, full: bool, complete: bool, changed: Callable[[], None] | None,
+    ) -> None:  # fmt: skip
+        try:
+            line = Line.of(first, count, order, named, lists, mono, full, complete, changed)
+        except OverflowError as error:
+            self.dirty = True
+            self.defects.append(error)
+            return
         deltas, fulls = self._waiting[of.name]
         if first in deltas.lines or first in fulls.lines or first in self._marking:
             self.settle()
@@ -249,18 +258,14 @@ class Columns(Arrays):
                 self._try(of, [line], full=full)
 
     def _fold(self, of: Group, batch: Batch, *, full: bool) -> None:
-        # What may fail for what a line says comes before anything that changes: a batch that failed begins anew.
         counts: dict[int, Read] = {}
-        gauges: list[tuple[int, npt.NDArray[np.intp], npt.NDArray[Any], Codes]] = []
-        for column, one in batch.said.items():
-            places = batch.positions(one.lines)
-            if column < of.counters.stop:
-                counts[column] = Read(one.lines, places, *totals_of(one.cells, full=full))
-            else:
-                gauges.append((column, batch.rows[places], *numbers_of(one.cells, full=full)))
         is_new = False
-        for column, rows, numbers, given in gauges:
-            is_new |= self._put_gauge(column, rows, numbers, given, full=full)
+        for column, one in batch.said.items():
+            places, cells, given = batch.positions(one.lines), _joined(one.cells), _joined(one.codes)
+            if column < of.counters.stop:
+                counts[column] = Read(one.lines, places, cells, given)
+            else:
+                is_new |= self._put_gauge(column, batch.rows[places], cells, given, full=full)
         if full:
             for column in of.all_columns:
                 is_new |= self._have_not(column, batch.silent(column))
@@ -268,7 +273,7 @@ class Columns(Arrays):
             count(self, of, batch, counts, full=full) if of.counters.stop else np.zeros(len(batch.lines), np.bool_)
         )
         if not of.name:
-            changed |= np.array([full or bool(line.lists) for line in batch.lines])
+            changed |= np.array([full or line.named is not NOTHING for line in batch.lines])
         self.dirty |= is_new or bool(changed.any())
         if of.name:
             derive(self, batch.rows if full else batch.rows[changed.repeat(batch.counts)])
@@ -307,3 +312,7 @@ class Columns(Arrays):
         if column < len(self.counters):
             self.total_reasons.put(column, rows, _UNSUPPORTED)
         return True
+
+
+def _joined(pieces: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stethoscope.analysis.batch import NOTHING, Named
 from stethoscope.analysis.counters import CounterRules
 from stethoscope.analysis.derive import DERIVED
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from stethoscope.model.metric import Metric
 
 
-_MOST_KINDS = 512
-"""So many kinds of lines of a group are known again."""
+_MOST_NAMED = 512
+"""So many kinds of lines of a group are known again: they name the same metrics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +34,26 @@ class Group:
     counters: slice
     """Columns of those that count; all others are behind these."""
     rules: CounterRules
-    _kinds: dict[tuple[str, ...], Sequence[int]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _named: dict[tuple[str, ...], Named] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def columns_of(self, part: Mapping[str, object]) -> Sequence[int] | None:
-        """Return the column of each metric that a line names, None when one is not of this group: the same object for
-        lines that name the same ones, which most lines do."""
-        named = tuple(part)
-        columns = self._kinds.get(named)
-        if columns is None:
+    def named_by(self, part: Mapping[str, object]) -> Named | None:
+        """Return what a line names that names these metrics, None when one is not of this group."""
+        if not part:
+            return NOTHING
+        metrics = tuple(part)
+        named = self._named.get(metrics)
+        if named is None:
             if not self.columns.keys() >= part.keys():
                 return None
-            if len(self._kinds) >= _MOST_KINDS:
-                self._kinds.clear()
-            columns = self._kinds[named] = tuple([self.columns[metric] for metric in named])
-        return columns
+            if len(self._named) >= _MOST_NAMED:
+                self._named.clear()
+            columns = [self.columns[metric] for metric in metrics]
+            counts = [self.counters.start <= column < self.counters.stop for column in columns]
+            counters, gauges = (tuple([at for at, one in enumerate(counts) if one is is_it]) for is_it in (True, False))
+            named = self._named[metrics] = Named(
+                tuple([columns[at] for at in gauges]), tuple([columns[at] for at in counters]), gauges, counters
+            )
+        return named
 
     @classmethod
     def of(cls, name: str, metrics: Sequence[Metric], counters: Sequence[Metric], index: Mapping[str, int]) -> Group:
