@@ -29,10 +29,14 @@ class CompileHook(BuildHookInterface[Any]):
         from stethoscope.specs.codes import load_codes
         from stethoscope.specs.compiled import DIRECTORY
         from stethoscope.specs.incident_kinds import load_kinds
+        from stethoscope.specs.metric import load_catalogue
+        from stethoscope.specs.root_cause import load_root_causes
+        from stethoscope.specs.rule_book import load_rules
         from stethoscope.specs.signature import load_signatures
 
         load_kinds()
         load_signatures()
+        load_rules(load_catalogue(), load_root_causes())
         codes = load_codes()
         codes.all("xid")
         codes.all("sxid")

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stethoscope.analysis.job_gpus import with_gpus
-from stethoscope.analysis.job_judge import JobJudge
 from stethoscope.analysis.job_list import guess, holds_gpus, in_order, known_nodes, listed
 from stethoscope.analysis.job_table import job_table
 from stethoscope.collect.command import CommandError
@@ -30,6 +29,7 @@ from stethoscope.text import clean
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from stethoscope.analysis.job_judge import JobJudge
     from stethoscope.clock import Clock
     from stethoscope.model.fleet import FleetSnapshot, Table
     from stethoscope.model.job import Standing
@@ -200,11 +200,11 @@ class Jobs:
             path = await self._where(job)
         except (StethoscopeError, CommandError) as error:
             self._logs[job.id] = JobLog(trouble=clean(str(error), 300))
-            self._judges.setdefault(job.id, JobJudge(self._clock.wall()))
+            self._judges.setdefault(job.id, _judge(self._clock.wall()))
             self._retry_at[job.id] = self._clock.monotonic() + RETRY_S
             return
         if tail is None or tail.log.path != path:
-            judge = self._judges[job.id] = JobJudge(self._clock.wall(), batch=job.samples_per_step)
+            judge = self._judges[job.id] = _judge(self._clock.wall(), job.samples_per_step)
             tail = self._tails[job.id] = JobTail(judge, path, self._clock)
         first = [name for name in live if name.partition(".")[0] == job.batch_host.partition(".")[0]]
         told = len(tail.judge.reader.told)
@@ -249,7 +249,7 @@ class Jobs:
         job = note.job
         known = self._judges.get(job.id)
         if known is None:
-            known = self._judges[job.id] = JobJudge(note.at, batch=job.samples_per_step)
+            known = self._judges[job.id] = _judge(note.at, job.samples_per_step)
             known.reader.begin(is_start=False)
             if note.is_new:
                 # The past comes within a minute; until then these are the first lines that are known.
@@ -261,6 +261,13 @@ class Jobs:
         self._logs[job.id] = replace(note.log, read_at=wall)
         while len(self._recorded) > KEPT:
             self._recorded.pop(next(iter(self._recorded)))
+
+
+def _judge(wall: float, batch: float | None = None) -> JobJudge:
+    # Its forms of log lines are not loaded before there is a log: the first values of nodes do not wait for them.
+    from stethoscope.analysis.job_judge import JobJudge
+
+    return JobJudge(wall, batch=batch)
 
 
 def path_of(job: Job) -> str:

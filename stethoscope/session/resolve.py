@@ -117,10 +117,12 @@ def ssh_source(
 ) -> SshSource:
     """Return the source of the fleet that is meant, with its scheduler, not yet running; raises as `resolve` does.
     `narrow` leaves out nodes that need not be asked."""
+    from stethoscope.collect.libraries import look_ahead
     from stethoscope.collect.ssh import SshSource
     from stethoscope.specs.fleet_kept import kept_fleet
 
     fleet = narrow(resolve(asked, adapt, kept_fleet))
+    look_ahead()
     return SshSource(
         fleet,
         clock,

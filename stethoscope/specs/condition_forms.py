@@ -64,9 +64,11 @@ def canonical(reader: ConditionReader, data: Any, path: Path) -> Any:
         found["operator"] = _operator(reader, found["operator"], path)
     if isinstance(found.get("aggregate"), str):
         word = _plain(found["aggregate"]).removesuffix("_over_time")
-        near = did_you_mean(word, (*AGGREGATES, *_AGGREGATES))
-        if word not in AGGREGATES and word not in _AGGREGATES and word != "growth" and near:
-            raise reader.error(f'unknown aggregate "{found["aggregate"]}"{near}', (*path, "aggregate"))
+        if word not in AGGREGATES and word not in _AGGREGATES and word != "growth":
+            # What is near to none is refused by who reads the condition.
+            near = did_you_mean(word, (*AGGREGATES, *_AGGREGATES))
+            if near:
+                raise reader.error(f'unknown aggregate "{found["aggregate"]}"{near}', (*path, "aggregate"))
         found["aggregate"] = _AGGREGATES.get(word, word)
     return found
 

@@ -102,9 +102,9 @@ class Loaded:
         return DataError(clean(message), where=self.where(*path))
 
 
-def load(path: str | Path, *, many: bool = False) -> Loaded:
+def load(path: str | Path, *, many: bool = False, data: Any = None) -> Loaded:
     """Return the content of the YAML file at `path`, with `many` that of all its documents as a list; DataError says
-    what is wrong with it and where."""
+    what is wrong with it and where. `data` is that content where it was read before."""
     try:
         mode = os.stat(path).st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or str(path).startswith(_STREAMS)):
@@ -121,7 +121,7 @@ def load(path: str | Path, *, many: bool = False) -> Loaded:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise DataError("not UTF-8 text", where=f"{path}:{line}") from error
-    return loads(text, str(path), many=many)
+    return loads(text, str(path), many=many) if data is None else Loaded(str(path), text, data, many)
 
 
 def loads(text: str, name: str = "text", *, many: bool = False) -> Loaded:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from stethoscope.errors import InternalError
-from stethoscope.redact import redact
 from stethoscope.text import clean
 
 
@@ -12,6 +11,9 @@ def defect(what: str, error: BaseException | None, *, place: bool = False) -> In
     written beside."""
     if error is None:
         return InternalError(f"{what}: unknown")
+    # Not needed before something fails: the first picture does not wait for its patterns.
+    from stethoscope.redact import redact
+
     words = redact(f"{what}: {type(error).__name__}: {clean(str(error), 300)}{_place(error) if place else ''}")
     return InternalError(words + _report(error))
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from stethoscope.clock import hms, iso
 from stethoscope.errors import DataError, StethoscopeError
-from stethoscope.model.incident import Status
 from stethoscope.ui.defect import defect
 from stethoscope.ui.triaging import Triaging
 
@@ -243,6 +242,8 @@ class Recording(Triaging):
 
 def _is_over(library: Library, identity: str, now: float) -> bool:
     """Tell whether an incident was resolved long before wall second `now`, or is gone."""
+    from stethoscope.model.incident import Status
+
     try:
         one = library.get(identity)
     except DataError:
