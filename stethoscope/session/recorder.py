@@ -133,7 +133,7 @@ class Recorder:
         """The same of those that are not compressed yet."""
         self._settled_mono = 0.0
         self._packer: Packer | None = None
-        self._parts = StandingParts()
+        self._parts = StandingParts(outlet.path)
         self._notes: dict[str, tuple[float, bytes]] = {}
         """The last note of each kind that told something, and when; behind it, where later ones said only why they
         cannot, the last of those."""

@@ -3,36 +3,47 @@ changed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import zstandard
 
+from stethoscope.store.aside import NOWHERE, Aside, length_of
 from stethoscope.store.format import PARTS_S, STANDING_AT
 from stethoscope.store.lines import is_same, part_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 OVERDUE_S = PARTS_S - 75.0
 """A part that was not written for so long is written again with the next keyframe: those come every minute, and a node
 sends each part whole every five minutes."""
 _LONGEST = 512 * 1024
 _MOST_GROUPS = 32
+_MOST_ALIKE = 256
 _LEVEL = 1
 _DICTIONARY = 32 * 1024
 """Bytes of the first part of a group that all others are told apart from."""
 
 
-@dataclass(slots=True)
-class _Part:
-    at: bytes
-    packed: bytes
-    """The line, compressed."""
-    packer: Packer
-    written_mono: float
-    same: bytes = b""
-    """The last line behind it that says nothing has changed, with its time before it."""
+class _Slots:
+    """One part of each node: which one it is, the node knows."""
+
+    def __init__(self) -> None:
+        """Have room for no node yet."""
+        self.whole = np.empty(0, np.int64)
+        """Places of the lines with their times before them, compressed behind those."""
+        self.same = np.empty(0, np.int64)
+        """Places of the last line behind each that says nothing has changed, with its times before it."""
+        self.written_mono = np.empty(0)
+
+    def reach(self, node: int) -> None:
+        """Have room for `node`."""
+        if node >= len(self.whole):
+            more = max(node + 1, len(self.whole) + len(self.whole) // 4) - len(self.whole)
+            self.whole, self.same = (np.pad(array, (0, more)) for array in (self.whole, self.same))
+            self.written_mono = np.pad(self.written_mono, (0, more))
 
 
 class Packer:
@@ -65,63 +76,122 @@ class Packer:
 
 
 class StandingParts:
-    """The last whole part of each group of each node, and when it was written last."""
+    """The last whole part of each group of each node, and when it was written last.
 
-    def __init__(self) -> None:
-        """Know nothing yet."""
-        self._nodes: dict[int, dict[str, _Part]] = {}
+    The lines are set aside; what is here of each is where it is.
+    """
+
+    def __init__(self, near: Path) -> None:
+        """Know nothing yet; what is set aside is near the recording."""
+        self._groups: dict[int, tuple[str, ...]] = {}
+        """Of each node, whose parts are in its slots; one tuple for nodes that came by the same ones."""
+        self._alike: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._slots: list[_Slots] = []
         self._packers: dict[str, Packer] = {}
-        self._waiting: dict[Packer, list[tuple[_Part, bytes]]] = {}
-        """Parts that are not compressed yet."""
+        self._aside = Aside(near)
+        self._waiting: dict[Packer, dict[tuple[int, int], tuple[bytes, bytes]]] = {}
+        """By node and slot, times and line of parts that are not set aside yet, and ..."""
+        self._same: dict[tuple[int, int], bytes] = {}
+        """... what came behind some part, with its times."""
 
     @property
     def nbytes(self) -> int:
         """Return the bytes of lines that are kept."""
         self.settle()
-        return sum(len(part.packed) + len(part.same) for parts in self._nodes.values() for part in parts.values())
+        return sum(length_of(places) for slots in self._slots for places in (slots.whole, slots.same))
 
     def forget(self, node: int) -> None:
         """Take that the probe of `node` was started anew."""
-        self._nodes.pop(node, None)
+        for number, group in enumerate(self._groups.pop(node, ())):
+            self._drop(node, number, group)
 
     def see(self, node: int, wall: float, mono: float, raw: bytes) -> None:
         """Take a line of `node` that is being written; those that are no parts mean nothing here."""
         group = part_group(raw)
         if not group:
             return
-        parts = self._nodes.setdefault(node, {})
+        groups = self._groups.get(node, ())
+        is_known = group in groups
         at = STANDING_AT.pack(wall, mono)
         if is_same(raw):
-            if group in parts:
-                parts[group].same = at + raw
+            if is_known:
+                self._same[node, groups.index(group)] = at + raw
         elif len(raw) > _LONGEST:
-            parts.pop(group, None)
-        elif group in parts or len(parts) < _MOST_GROUPS:
+            if is_known:
+                self._drop(node, groups.index(group), group)
+        elif is_known or len(groups) < _MOST_GROUPS:
+            number = groups.index(group) if is_known else self._begin(node, (*groups, group))
             packer = self._packer(group, raw)
-            parts[group] = part = _Part(at, b"", packer, mono)
-            self._waiting.setdefault(packer, []).append((part, raw))
+            self._same.pop((node, number), None)
+            self._waiting.setdefault(packer, {})[node, number] = at, raw
+            slots = self._slots[number]
+            slots.reach(node)
+            slots.same[node], slots.written_mono[node] = NOWHERE, mono
 
     def settle(self) -> None:
-        """Compress the parts that were seen."""
+        """Set aside the parts that were seen."""
+        if not self._waiting and not self._same:
+            return
+        keys: list[tuple[int, int]] = []
+        pieces: list[bytes] = []
         for packer, waiting in self._waiting.items():
-            for (part, _), packed in zip(waiting, packer.compress_all([raw for _, raw in waiting]), strict=True):
-                part.packed = packed
+            packed = packer.compress_all([raw for _, raw in waiting.values()])
+            keys += waiting
+            pieces += [at + line for (at, _), line in zip(waiting.values(), packed, strict=True)]
+        places = self._aside.keep([*pieces, *self._same.values()])
+        for (node, number), place in zip(keys, places, strict=False):
+            self._slots[number].whole[node] = place
+        for (node, number), place in zip(self._same, places[len(keys) :], strict=True):
+            # Without the whole one before it, it means nothing.
+            if self._slots[number].whole[node] != NOWHERE:
+                self._slots[number].same[node] = place
         self._waiting.clear()
+        self._same.clear()
+        if self._aside.is_full:
+            self._aside.move(*(places for slots in self._slots for places in (slots.whole, slots.same)))
 
     def due(self, mono: float, *, is_first: bool) -> Iterator[tuple[int, bytes]]:
         """Yield (node, payload of a record) of all parts that must be written at `mono`; all there are when `is_first`:
         nothing of it is in the file yet."""
         self.settle()
-        for node, parts in self._nodes.items():
-            for part in parts.values():
-                if is_first or mono - part.written_mono > OVERDUE_S:
-                    part.written_mono = mono
-                    yield node, part.at + part.packer.decompress(part.packed)
-                    if part.same:
-                        yield node, part.same
+        for number, slots in enumerate(self._slots):
+            is_due = (slots.whole != NOWHERE) & (is_first | (mono - slots.written_mono > OVERDUE_S))
+            for node in np.flatnonzero(is_due).tolist():
+                line = self._line(self._aside.at(int(slots.whole[node])), self._groups[node][number])
+                if not line:
+                    continue
+                slots.written_mono[node] = mono
+                yield node, line
+                same = int(slots.same[node])
+                if same != NOWHERE and (payload := self._aside.at(same)):
+                    yield node, payload
 
-    def _packer(self, group: str, raw: bytes) -> Packer:
-        """Return the packer of a group; groups beyond the most that there should be share that of another one."""
+    def _line(self, kept: bytes, group: str) -> bytes:
+        """Return a line with its times; empty when a disk has lost it."""
+        try:
+            return kept[: STANDING_AT.size] + self._packer(group).decompress(kept[STANDING_AT.size :])
+        except zstandard.ZstdError:
+            return b""
+
+    def _begin(self, node: int, groups: tuple[str, ...]) -> int:
+        """Give a slot to the last one of the groups of `node`, and return its number."""
+        if len(self._alike) > _MOST_ALIKE:
+            self._alike.clear()
+        self._groups[node] = self._alike.setdefault(groups, groups)
+        if len(groups) > len(self._slots):
+            self._slots.append(_Slots())
+        return len(groups) - 1
+
+    def _drop(self, node: int, number: int, group: str) -> None:
+        slots = self._slots[number]
+        slots.reach(node)
+        slots.whole[node] = slots.same[node] = NOWHERE
+        self._same.pop((node, number), None)
+        self._waiting.get(self._packer(group), {}).pop((node, number), None)
+
+    def _packer(self, group: str, raw: bytes = b"") -> Packer:
+        """Return the packer of a group, which begins with `raw`; groups beyond the most that there should be share that
+        of another one."""
         if group not in self._packers and len(self._packers) < _MOST_GROUPS:
             self._packers[group] = Packer(raw)
         return self._packers.get(group) or next(iter(self._packers.values()))

@@ -234,8 +234,8 @@ def test_parts_are_written_again_when_they_were_not_for_long(tape: Tape) -> None
     assert told <= {10.0, 610.0, 1210.0}
 
 
-def test_what_stands_is_bounded() -> None:
-    parts = StandingParts()
+def test_what_stands_is_bounded(tmp_path: Path) -> None:
+    parts = StandingParts(tmp_path)
     for number in range(100):
         parts.see(0, 1.0, 2.0, wire.encode(wire.Part(seq=1, mono=1.0, wall=1.0, name=f"g{number}")))
     parts.see(0, 1.0, 2.0, wire.encode(wire.Part(seq=1, mono=1.0, wall=1.0, name="g1", files={"/x": "y" * 600_000})))
@@ -245,6 +245,23 @@ def test_what_stands_is_bounded() -> None:
     assert len(list(parts.due(3.5 + OVERDUE_S, is_first=False))) == 31
     parts.forget(0)
     assert (parts.nbytes, OVERDUE_S < PARTS_S - 60) == (0, True)
+
+
+def test_a_part_that_a_disk_has_lost_is_left_out(tmp_path: Path) -> None:
+    parts = StandingParts(tmp_path)
+    for node in range(3):
+        parts.see(node, 1.0, 2.0, wire.encode(wire.Part(seq=1, mono=1.0, wall=1.0, name="host", files={"/x": "y"})))
+        parts.see(node, 3.0, 4.0, wire.encode(wire.Part(seq=2, mono=3.0, wall=3.0, name="host", same=True)))
+    told = [*parts.due(5.0, is_first=True)]
+    assert [(node, STANDING_AT.unpack_from(line)) for node, line in told] == [
+        (node, at) for node in range(3) for at in ((1.0, 2.0), (3.0, 4.0))
+    ]
+    file = parts._aside._file
+    assert file is not None
+    file.truncate(0)
+    assert [*parts.due(6.0, is_first=True)] == []
+    parts.see(1, 7.0, 8.0, wire.encode(wire.Part(seq=3, mono=7.0, wall=7.0, name="host")))
+    assert [node for node, _ in parts.due(9.0, is_first=True)] == [1]
 
 
 def test_lines_that_are_packed_at_once_are_those_that_are_packed_one_by_one() -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class Pipe:
     """An outlet whose file does what a test wants."""
 
-    name = "pipe"
+    name, path = "pipe", Path("/dev/null/pipe")
 
     def __init__(self, write) -> None:  # type: ignore[no-untyped-def]
         self.write = write
