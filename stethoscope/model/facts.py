@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from stethoscope.model.metric import Scope
 from stethoscope.model.wire import Cell
 
 
-@dataclass(frozen=True, slots=True)
-class Devices:
+class Devices(msgspec.Struct, frozen=True, gc=False):
     """The devices of one scope that a group found, and their values in the same order."""
 
     names: tuple[str, ...]
     """As they stand in a place: `nvme0n1`, `0000:81:00.0`, `eth0`, `5/11` (GPU and link), `/scratch`."""
-    values: Mapping[str, Sequence[Cell]] = field(default_factory=dict)
+    values: Mapping[str, Sequence[Cell]] = {}
     """Metric -> a number or the word of a reason for each device."""
-    about: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    about: Mapping[str, Mapping[str, str]] = {}
     """Device -> words about it: model, driver, type, what it is above or behind."""
     whole: bool = True
     """These are all devices of the scope: one that was there and is not named is gone. False for a group that only adds
     values to what another one found."""
 
 
-@dataclass(frozen=True, slots=True)
-class GpuProcess:
+class GpuProcess(msgspec.Struct, frozen=True, gc=False):
     """A process that holds a GPU."""
 
     pid: int
@@ -45,8 +44,7 @@ class GpuProcess:
     """Short id of the container that it runs in, when it is no pod's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(msgspec.Struct, frozen=True, gc=False):
     """A process that waits without end for the kernel (D) or is dead and not collected (Z)."""
 
     pid: int
@@ -59,23 +57,22 @@ class Task:
     """It holds, or held, a GPU."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True, gc=False):
     """One part, read; metrics of its group that it does not name are not supported on this node."""
 
     group: str
     same: bool = False
     """Read again, and nothing has changed: everything else is empty."""
-    node: Mapping[str, Cell] = field(default_factory=dict)
-    gpu: Mapping[str, Sequence[Cell]] = field(default_factory=dict)
+    node: Mapping[str, Cell] = {}
+    gpu: Mapping[str, Sequence[Cell]] = {}
     """In the order of the inventory of the last full frame."""
-    devices: Mapping[Scope, Devices] = field(default_factory=dict)
-    words: Mapping[str, str] = field(default_factory=dict)
+    devices: Mapping[Scope, Devices] = {}
+    words: Mapping[str, str] = {}
     """Versions and settings of the node, by the ids of `analysis.drift`: driver_version, cpu_governor ..."""
-    gpu_words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    gpu_words: Mapping[str, tuple[str, ...]] = {}
     """The same for each GPU: gpu_vbios_version ..."""
     processes: tuple[GpuProcess, ...] | None = None
     """None when the group does not look."""
     tasks: tuple[Task, ...] | None = None
-    notes: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, str] = {}
     """What the group cannot see, and why, as in frames."""

@@ -287,30 +287,30 @@ def _check_part(part: wire.Part, *, is_typed: bool) -> None:
         raise ParseError("a part whose name is none, or read at an impossible pace")
     if part.links and not is_typed:
         part.links = _checked_links(part.links)
-    limits: tuple[tuple[Sized, int, str], ...] = (
-        (part.files, MAX_FILES, "files"),
-        (part.failed, MAX_FILES, "files without text"),
-        (part.ran, MAX_RUNS, "commands"),
-        (part.apps, MAX_APPS, "processes"),
-        (part.words, MAX_NOTES, "words"),
-    )
-    for named, limit, what in limits:
-        if len(named) > limit:
-            raise ParseError(f"{len(named):,} {what} in one part")
     if part.files or part.ran:
         _check_texts(part)
     if part.failed:
+        _check_count(part.failed, MAX_FILES, "files without text")
         part.failed = {clean(path, _PATH_LIMIT): _why(word) for path, word in part.failed.items()}
     if part.gpu:
         _check_gpus(part, is_typed=is_typed)
     if part.apps:
+        _check_count(part.apps, MAX_APPS, "processes")
         part.apps = [_app(app) for app in part.apps]
     if part.words:
+        _check_count(part.words, MAX_NOTES, "words")
         part.words = {clean(key, _WORD_LIMIT): _words(value) for key, value in part.words.items()}
+
+
+def _check_count(named: Sized, limit: int, what: str) -> None:
+    if len(named) > limit:
+        raise ParseError(f"{len(named):,} {what} in one part")
 
 
 def _check_texts(part: wire.Part) -> None:
     """Check the texts of files and outputs with their names; looked at as one they are clean at once."""
+    _check_count(part.files, MAX_FILES, "files")
+    _check_count(part.ran, MAX_RUNS, "commands")
     paths, texts = "".join(part.files), "".join(part.files.values())
     outputs = "".join([text for ran in part.ran.values() for text in (ran.out, ran.err)])
     if len(paths) + len(texts) + len(outputs) > MAX_TEXT:
@@ -319,8 +319,8 @@ def _check_texts(part: wire.Part) -> None:
         part.files = {path: _text(text) for path, text in part.files.items()}
     if not (is_plain(paths) and max(map(len, part.files), default=0) <= _PATH_LIMIT):
         part.files = {clean(path, _PATH_LIMIT): text for path, text in part.files.items()}
-    is_clean = is_plain_lines(outputs)
     if part.ran:
+        is_clean = is_plain_lines(outputs)
         part.ran = {clean(name, _PATH_LIMIT): _ran(ran, is_clean=is_clean) for name, ran in part.ran.items()}
 
 
