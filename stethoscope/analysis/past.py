@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stethoscope.analysis.compact import Compact
+from stethoscope.analysis.past_places import Devices
 from stethoscope.model.metric import Kind, Reason, Scope
 from stethoscope.model.past import DAY_S, FINE_S, KEEP_S, SLOT_S, Change, Standing
 from stethoscope.model.rows import identities
@@ -23,15 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from stethoscope.analysis.layout import Layout
+    from stethoscope.analysis.past_places import Places
     from stethoscope.model.fleet import FleetSnapshot, Floats, Node, Table
     from stethoscope.model.metric import Metric
 
 TAKE_S = 60.0
 """How often totals are looked at."""
-
-Devices = npt.NDArray[np.int32]
-Places = range | Devices
-"""Those of a node's devices stand behind one another, unless some came later."""
 
 
 @dataclass(slots=True)
@@ -43,28 +41,7 @@ class _Log:
     """Another one whenever anything of this changed."""
     of: tuple[weakref[Any], ...] = ()
     """The columns that were looked at last, as long as anybody else has them."""
-    slots: list[tuple[float, Devices, Floats]] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _Scope:
-    """The devices of one scope."""
-
-    places: dict[str, tuple[tuple[str, ...], Places]] = field(default_factory=dict)
-    """Of each node, its devices and their places."""
-    first: Compact = field(default_factory=Compact)
-    """Wall seconds of the first look at each place, and ..."""
-    firsts: Floats = field(default_factory=lambda: np.empty(0))
-    """... the different ones of those, in their order."""
-    size: int = 0
-    """How many places there are, also those that have no room yet."""
-    rows: Devices = field(default_factory=lambda: np.empty(0, np.int32))
-    """Place of the device that each row of the table stands for, -1 for none."""
-
-    def keep_first(self, first: Floats) -> None:
-        """Take when each place was looked at first."""
-        self.first.keep(first)
-        self.firsts = np.unique(first[~np.isnan(first)])
+    slots: list[tuple[float, Places, Floats]] = field(default_factory=list)
 
 
 class Past:
@@ -73,16 +50,17 @@ class Past:
     def __init__(self, catalogue: Mapping[str, Metric]) -> None:
         """Remember nothing yet."""
         self._catalogue = {metric.id: metric for metric in catalogue.values() if metric.kept}
-        self._scopes = {metric.scope: _Scope() for metric in self._catalogue.values()}
+        self._scopes = {metric.scope: Devices() for metric in self._catalogue.values()}
         self._logs = {id_: _Log() for id_ in self._catalogue}
         self._layout: Layout | None = None
         self._wall: float | None = None
         self._seen: dict[str, float] = {}
         """Wall seconds of the last look at each node."""
-        self._unsaved: list[tuple[str, float, Devices, Floats]] = []
-        self._unsaved_nodes: dict[tuple[Scope, str], None] = {}
-        self._left: dict[tuple[Scope, str], dict[int, str]] = {}
+        self._unsaved: list[tuple[str, float, Places, Floats]] = []
+        self._left: dict[tuple[Scope, int], dict[int, str]] = {}
         """Names of devices that are gone, by place: what they counted may not be kept yet."""
+        self._numbers: dict[str, int] = {}
+        """Of each node that was ever seen: what is known of its devices is found by that."""
         self.version = 0
         """Another one whenever something was taken."""
 
@@ -94,19 +72,19 @@ class Past:
         """Take what was kept of an earlier run, before the first snapshot; `seen` is when each node was looked at."""
         self._seen.update(seen)
         known = [standing for standing in standings if standing.scope in self._scopes]
-        places = [self._numbers(standing.scope, standing.node, standing.devices) for standing in known]
+        places = [self._placed(standing.scope, self._number(standing.node), standing.devices) for standing in known]
         for kind, scope in self._scopes.items():
             self._grow(kind)
             first = scope.first.whole()
             for standing, at in zip(known, places, strict=True):
                 if standing.scope is kind:
-                    first[_array(at)] = standing.first
+                    first[at] = standing.first
             scope.keep_first(first)
         for id_, log in self._logs.items():
             kind, last = self._catalogue[id_].scope, log.last.whole()
             for standing, at in zip(known, places, strict=True):
                 if standing.scope is kind and id_ in standing.last:
-                    last[_array(at)] = standing.last[id_]
+                    last[at] = standing.last[id_]
             log.last.keep(last)
             log.of, log.version = (), log.version + 1
         by_slot: dict[tuple[str, float], list[tuple[int, float]]] = {}
@@ -140,7 +118,8 @@ class Past:
         self._seen.update((node.name, wall) for node, is_fresh in zip(nodes, fresh, strict=True) if is_fresh)
         for scope in self._scopes.values():
             first = scope.first.whole()
-            places = scope.rows[scope.rows >= 0]
+            rows = scope.rows()
+            places = rows[rows >= 0]
             new = places[np.isnan(first[places])]
             if new.size:
                 first[new] = wall
@@ -165,9 +144,10 @@ class Past:
             if slot <= wall - window_s - SLOT_S:
                 break
             np.add.at(total, devices, amounts)
-        known = scope.rows >= 0
-        changed, last, ages = (np.full(len(scope.rows), np.nan) for _ in range(3))
-        places = scope.rows[known]
+        rows = scope.rows()
+        known = rows >= 0
+        changed, last, ages = (np.full(len(rows), np.nan) for _ in range(3))
+        places = rows[known]
         last[known] = log.last.at(places)
         ages[known] = wall - scope.first.at(places)
         changed[known] = np.where(np.isnan(last[known]), np.nan, total[places])
@@ -179,21 +159,22 @@ class Past:
         Nothing more stands when no standings come. What a node counted and where it stands come together: one without
         the other would count twice, or not at all.
         """
-        chosen = dict(islice(((node, None) for node in dict.fromkeys(node for _, node in self._unsaved_nodes)), most))
-        mine = [(kind, node) for kind, node in self._unsaved_nodes if node in chosen]
-        names: dict[Scope, dict[int, tuple[str, str]]] = {}
+        names = [*self._numbers]
+        chosen = set(islice(sorted(set().union(*(scope.unsaved for scope in self._scopes.values()))), most))
+        mine = [(kind, node) for kind, scope in self._scopes.items() for node in sorted(scope.unsaved & chosen)]
+        told: dict[Scope, dict[int, tuple[str, str]]] = {}
         for kind, node in mine:
-            devices, places = self._scopes[kind].places[node]
-            of_kind = names.setdefault(kind, {})
-            of_kind.update((place, (node, name)) for place, name in zip(_array(places).tolist(), devices, strict=True))
-            of_kind.update((place, (node, name)) for place, name in self._left.pop((kind, node), {}).items())
+            devices, places = self._scopes[kind].of(node)
+            of_kind = told.setdefault(kind, {})
+            of_kind.update((place, (names[node], name)) for place, name in zip(places.tolist(), devices, strict=True))
+            of_kind.update((place, (names[node], name)) for place, name in self._left.pop((kind, node), {}).items())
         changes, later = [], []
-        known = {kind: np.fromiter(of_kind, np.int32, len(of_kind)) for kind, of_kind in names.items()}
+        known = {kind: np.fromiter(of_kind, np.int32, len(of_kind)) for kind, of_kind in told.items()}
         for id_, slot, where, amounts in self._unsaved:
             kind = self._catalogue[id_].scope
             here = np.isin(where, known[kind]) if kind in known else np.zeros(len(where), np.bool_)
             changes += [
-                Change(id_, *names[kind][place], slot, amount)
+                Change(id_, *told[kind][place], slot, amount)
                 for place, amount in zip(where[here].tolist(), amounts[here].tolist(), strict=True)
             ]
             if not here.all():
@@ -201,23 +182,23 @@ class Past:
         standings = []
         for kind, node in mine:
             scope = self._scopes[kind]
-            devices, stand = scope.places[node]
-            at = _array(stand)
+            devices, at = scope.of(node)
             last = {id_: self._logs[id_].last.at(at) for id_, metric in self._catalogue.items() if metric.scope is kind}
-            standings.append(Standing(node, kind, devices, scope.first.at(at), last))
-            del self._unsaved_nodes[kind, node]
+            standings.append(Standing(names[node], kind, devices, scope.first.at(at), last))
+            scope.unsaved.discard(node)
         self._unsaved = later
-        seen = {node: wall for node, wall in self._seen.items() if node in chosen} if chosen else dict(self._seen)
+        of_chosen = {names[node] for node in chosen}
+        seen = {node: wall for node, wall in self._seen.items() if not chosen or node in of_chosen}
         return standings, changes, seen
 
     def put_back(self, standings: Iterable[Standing], changes: Iterable[Change], seen: Mapping[str, float]) -> None:
         """Take again what `take_unsaved` gave, because it could not be kept."""
         for standing in standings:
-            self._unsaved_nodes[standing.scope, standing.node] = None
+            self._scopes[standing.scope].unsaved.add(self._number(standing.node))
         again = []
         for change in changes:
             places = self._places(self._catalogue[change.metric].scope, change.node, (change.device,))
-            again.append((change.metric, change.slot, _array(places), np.array([change.amount])))
+            again.append((change.metric, change.slot, places, np.array([change.amount])))
         self._unsaved = again + self._unsaved
 
     @property
@@ -227,31 +208,34 @@ class Past:
             log.last.nbytes + sum(devices.nbytes + amounts.nbytes for _, devices, amounts in log.slots)
             for log in self._logs.values()
         )
-        return logs + sum(scope.first.nbytes + scope.rows.nbytes for scope in self._scopes.values())
+        return logs + sum(scope.nbytes for scope in self._scopes.values())
+
+    def _number(self, node: str) -> int:
+        return self._numbers.setdefault(node, len(self._numbers))
 
     def _places(self, kind: Scope, node: str, devices: tuple[str, ...]) -> Places:
         """Return the places of some devices of a node, new ones for those that are not known."""
-        places = self._numbers(kind, node, devices, alone=False)
+        places = self._placed(kind, self._number(node), devices, alone=False)
         self._grow(kind)
         return places
 
-    def _numbers(self, kind: Scope, node: str, devices: tuple[str, ...], *, alone: bool = True) -> Places:
+    def _placed(self, kind: Scope, node: int, devices: tuple[str, ...], *, alone: bool = True) -> Places:
         """Return the same without making room for new ones yet; when `alone`, the node has no others any more."""
         scope = self._scopes[kind]
-        known_devices, known = scope.places.get(node, ((), range(0)))
+        known_devices, known = scope.of(node)
         if known_devices == devices:
             return known
-        by_name = dict(zip(known_devices, _array(known).tolist(), strict=True))
+        by_name = dict(zip(known_devices, known.tolist(), strict=True))
         for device in devices:
             if device not in by_name:
                 by_name[device] = scope.size
                 scope.size += 1
-        places = _shortest([by_name[device] for device in devices])
+        places = [by_name[device] for device in devices]
         if alone and known_devices:
             left = set(known_devices).difference(devices)
             self._left.setdefault((kind, node), {}).update((by_name[device], device) for device in left)
-        scope.places[node] = (devices, places) if alone else (tuple(by_name), _shortest([*by_name.values()]))
-        return places
+        scope.put(node, devices if alone else tuple(by_name), places if alone else [*by_name.values()])
+        return np.array(places, np.int32)
 
     def _grow(self, kind: Scope) -> None:
         scope = self._scopes[kind]
@@ -263,16 +247,17 @@ class Past:
             column.keep(np.concatenate((column.whole(), np.full(more, np.nan))))
 
     def _fit(self, snapshot: FleetSnapshot, layout: Layout) -> None:
+        alike: dict[tuple[str, ...], tuple[str, ...]] = {}
         for kind, scope in self._scopes.items():
-            wanted = [(node, identities(node, kind)) for node in snapshot.nodes if _has_rows(snapshot, node, kind)]
-            scope.rows = np.full(len(layout.owner[kind]), -1, np.int32)
-            # Ports and disks have the same names on most nodes.
-            alike: dict[tuple[str, ...], tuple[str, ...]] = {}
-            for node, devices in wanted:
-                rows = snapshot.rows(node, kind)
-                same = alike.setdefault(devices, devices)
-                scope.rows[rows.start : rows.stop] = _array(self._numbers(kind, node.name, same))
-                self._unsaved_nodes[kind, node.name] = None
+            rows = np.full(len(layout.owner[kind]), -1, np.int32)
+            for node in snapshot.nodes:
+                if not _has_rows(snapshot, node, kind):
+                    continue
+                at, number, devices = snapshot.rows(node, kind), self._number(node.name), identities(node, kind)
+                # Ports and disks have the same names on most nodes.
+                rows[at.start : at.stop] = self._placed(kind, number, alike.setdefault(devices, devices))
+                scope.unsaved.add(number)
+            scope.stand_for(rows)
             self._grow(kind)
         for log in self._logs.values():
             log.of = ()
@@ -287,8 +272,9 @@ class Past:
             return
         log.of = tuple(map(weakref, of))
         values = _standing(metric, snapshot.tables[metric.scope])
-        rows = np.flatnonzero((scope.rows >= 0) & ~np.isnan(values))
-        places, now = scope.rows[rows], values[rows]
+        place_of = scope.rows()
+        rows = np.flatnonzero((place_of >= 0) & ~np.isnan(values))
+        places, now = place_of[rows], values[rows]
         last = log.last.whole()
         before = last[places]
         moved = np.flatnonzero(~np.isnan(before) & (before != now))
@@ -301,14 +287,14 @@ class Past:
                 here = slots == slot
                 self._book(metric.id, log, float(slot), places[moved][here], amounts[here])
             for node in np.unique(owners).tolist():
-                self._unsaved_nodes[metric.scope, snapshot.nodes[node].name] = None
+                scope.unsaved.add(self._number(snapshot.nodes[node].name))
         if len(moved) or np.isnan(before).any():
             last[places] = now
             log.last.keep(last)
             log.version += 1
         _age(log, snapshot.wall)
 
-    def _book(self, id_: str, log: _Log, slot: float, devices: Devices, amounts: Floats) -> None:
+    def _book(self, id_: str, log: _Log, slot: float, devices: Places, amounts: Floats) -> None:
         self._unsaved.append((id_, slot, devices, amounts))
         at = next((at for at in range(len(log.slots) - 1, -1, -1) if log.slots[at][0] <= slot), -1)
         if at >= 0 and log.slots[at][0] == slot:
@@ -317,22 +303,12 @@ class Past:
             log.slots.insert(at + 1, (slot, devices, amounts))
 
 
-def _array(places: Places) -> Devices:
-    return np.arange(places.start, places.stop, dtype=np.int32) if isinstance(places, range) else places
-
-
-def _shortest(places: list[int]) -> Places:
-    first = places[0] if places else 0
-    behind = range(first, first + len(places))
-    return behind if places == [*behind] else np.array(places, np.int32)
-
-
 def _age(log: _Log, wall: float) -> None:
     """Merge what is old by days, and forget what is very old."""
     old = [entry for entry in log.slots if entry[0] < wall - FINE_S]
     if not old or (old[0][0] >= wall - KEEP_S and all(entry[0] % DAY_S == 0 for entry in old)):
         return
-    by_day: dict[float, list[tuple[Devices, Floats]]] = {}
+    by_day: dict[float, list[tuple[Places, Floats]]] = {}
     for slot, devices, amounts in old:
         if slot >= wall - KEEP_S:
             by_day.setdefault(slot // DAY_S * DAY_S, []).append((devices, amounts))
@@ -380,7 +356,7 @@ def _moved(metric: Metric, before: Floats, now: Floats) -> Floats:
     return counted
 
 
-def _summed(devices: Sequence[Devices], amounts: Sequence[Floats]) -> tuple[Devices, Floats]:
+def _summed(devices: Sequence[Places], amounts: Sequence[Floats]) -> tuple[Places, Floats]:
     """Return each device once, with the sum of its amounts."""
     unique, place = np.unique(np.concatenate(devices), return_inverse=True)
     sums: Floats = np.bincount(place, np.concatenate(amounts), len(unique)).astype(np.float64)
