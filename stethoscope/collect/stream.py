@@ -75,13 +75,14 @@ class ProbeStream:
         """
         if self.phase > _LIVE:
             return []
-        self.count(data, now)
-        if self.phase > _LIVE:
-            return []
+        size = len(data)
         if self._partial:
             data = self._partial + data
         lines = data.split(b"\n")
         self._partial = lines.pop()
+        self._count(size, len(lines), now)
+        if self.phase > _LIVE:
+            return []
         if len(data) > LINE_LIMIT and max(map(len, (self._partial, *lines))) > LINE_LIMIT:
             return self._cut()
         if self.phase is not _LIVE or self._blocks is not None:
@@ -103,11 +104,14 @@ class ProbeStream:
 
     def count(self, data: bytes, now: float) -> None:
         """Count `data` that came at `now`, be it of the standard error, and cut it off when it is too much."""
+        self._count(len(data), data.count(b"\n"), now)
+
+    def _count(self, size: int, lines: int, now: float) -> None:
         if now - self._window_from >= RATE_WINDOW_S:
             self._window_from = now
             self._window_bytes = self._window_lines = self._window_pieces = 0
-        self._window_bytes += len(data)
-        self._window_lines += data.count(b"\n")
+        self._window_bytes += size
+        self._window_lines += lines
         self._window_pieces += 1
         many = self._window_lines > _MOST_LINES or self._window_pieces > _MOST_LINES
         if (many or self._window_bytes > _MOST_BYTES) and self.phase <= _LIVE:
