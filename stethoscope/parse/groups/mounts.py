@@ -44,7 +44,8 @@ _MOST_SHARED = 16_384
 _LONGEST = 8192
 """Characters of a line: two paths of the longest kind."""
 _COMPLAINT = re.compile(r"df: ['‘`]?(/.*?)['’]?: (.+)")
-_NFS_MOUNT = re.compile(r"device \S+ mounted on (\S+) with fstype nfs4? ?.*")
+_NFS_MOUNT = re.compile(r"\S+ mounted on (\S+) with fstype nfs4? ?.*")
+_OF_NFS = " with fstype nfs"
 _OF_LUSTRE = "/proc/fs/lustre/"
 _LUSTRE = re.compile(r"/proc/fs/lustre/(?:mdc|osc)/(.+?)-(?:MDT|OST)[0-9a-fA-F]{4}-[^/]*/state", re.ASCII)
 _LUSTRE_STATES = {
@@ -189,14 +190,16 @@ def _df(part: wire.Part, name: str) -> _Df:
     sources: dict[str, list[str]] = {}
     for entry in ran.out.split("\n"):
         words = entry.split()
-        if len(words) > _DF_COLUMNS or not (words and words[-1].startswith("/")):
+        if len(words) != _DF_COLUMNS or words[6][0] != "/":
             # Devices, types and mount points with spaces in them, and the head.
             match = None if entry.startswith(_DF_HEAD) or len(entry) > _LONGEST else _DF.fullmatch(entry.rstrip())
-            words = list(match.groups()) if match else []
-        if len(words) == _DF_COLUMNS:
-            points[words[6]] = words
-            sources.setdefault(words[0], words)
-    complaints = {match[1]: match[2] for match in map(_COMPLAINT.fullmatch, ran.err.split("\n")) if match}
+            if match is None:
+                continue
+            words = list(match.groups())
+        points[words[6]] = words
+        sources.setdefault(words[0], words)
+    said = ran.err.split("\n") if ran.err else ()
+    complaints = {match[1]: match[2] for match in map(_COMPLAINT.fullmatch, said) if match}
     return _Df(ERROR if ran.exit and not points else "", points, sources, complaints)
 
 
@@ -224,26 +227,23 @@ def _retransmitted(text: str) -> dict[str, Cell]:
     """Return for each NFS mount how many requests were sent again: transmissions less operations, of the operations
     that the probe reads."""
     found: dict[str, Cell] = {}
-    point = ""
-    for entry in text.split("\n"):
-        if entry.startswith("device "):
-            match = _NFS_MOUNT.fullmatch(entry.strip())
-            point = _unescaped(match[1]) if match else ""
-            if point:
-                found[point] = 0
+    for block in f"\n{text}".split("\ndevice ")[1:]:
+        head, *lines = block.split("\n") if _OF_NFS in block else ("",)
+        match = _NFS_MOUNT.fullmatch(head.strip())
+        if match is None:
             continue
-        if not point:
-            continue
-        name, colon, rest = entry.strip().partition(": ")
-        if not (colon and name.isupper()):
-            continue
-        counts = numbers(rest.split(None, 2)[:2])
-        before = found[point]
-        if counts is None or len(counts) < 2 or isinstance(before, str) or before is None:
-            found[point] = ERROR
-        else:
-            again = bounded(int(before) + max(0, counts[1] - counts[0]))
-            found[point] = ERROR if again is None else again
+        point = _unescaped(match[1])
+        again: int | None = 0
+        for entry in lines:
+            name, colon, rest = entry.strip().partition(": ")
+            if not (colon and name.isupper()):
+                continue
+            counts = numbers(rest.split(None, 2)[:2])
+            if again is None or counts is None or len(counts) < 2:
+                again = None
+            else:
+                again = bounded(again + max(0, counts[1] - counts[0]))
+        found[point] = ERROR if again is None else again
     return found
 
 
