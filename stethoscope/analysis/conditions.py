@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stethoscope.analysis.across import across
-from stethoscope.analysis.alike import of_one, settled
+from stethoscope.analysis.alike import is_equal, of_one, settled
 from stethoscope.analysis.baseline import deviates
 from stethoscope.analysis.changed import changed, changed_memory
 from stethoscope.analysis.counting import counts, counts_memory
@@ -283,7 +283,11 @@ class Evaluator:
 
     def _answer(self, plan: LeafPlan, moment: Moment) -> Answer:
         if plan.look != self._look:
-            plan.answer = EVALUATORS[type(plan.leaf)](plan.leaf, moment, self)
+            verdicts, values = EVALUATORS[type(plan.leaf)](plan.leaf, moment, self)
+            if verdicts is not plan.verdicts and not is_equal(verdicts, plan.verdicts):
+                plan.verdicts = settled(verdicts)
+            # Values move, what they mean seldom does: what was made of that stands.
+            plan.answer = plan.verdicts, values
             plan.look = self._look
         return plan.answer
 

@@ -26,6 +26,8 @@ class LeafPlan:
     scope: Scope
     look: int = 0
     """Number of the moment of which the answer is."""
+    verdicts: Verdicts = field(default_factory=lambda: NO_ANSWER[0])
+    """What it says: the same array as long as every row says the same."""
     answer: Answer = field(default_factory=lambda: NO_ANSWER)
 
 

@@ -55,6 +55,10 @@ class Hold:
         self._last_mono = -np.inf
         self._is_idle = False
         """Whether the last verdicts were told as they came, and nothing is remembered that time would change."""
+        self._is_counting = False
+        """Whether it is known of all that were true last since when."""
+        self._told: Verdicts = np.empty(0, np.int8)
+        """What was returned last, where that was not what came."""
 
     @property
     def nbytes(self) -> int:
@@ -63,14 +67,15 @@ class Hold:
 
     def fit(self, changed: Flags) -> None:
         """Take as many rows as `changed` has; forget those that are set in it."""
-        self._true_since = fitted(self._true_since, changed, np.nan)  # type: ignore[assignment]
-        self._false_at = fitted(self._false_at, changed, -np.inf)  # type: ignore[assignment]
+        self._true_since = settled(fitted(self._true_since, changed, np.nan))
+        self._false_at = settled(fitted(self._false_at, changed, -np.inf))
         self._last = fitted(self._last, changed, UNKNOWN)  # type: ignore[assignment]
-        self._is_idle = False
+        self._is_idle = self._is_counting = False
 
     def forget(self) -> None:
         """Start counting again: samples were missed."""
         self._true_since = filled(self._true_since.size, np.nan, np.float64)
+        self._is_counting = False
 
     def update(self, verdicts: Verdicts, mono: float) -> Verdicts:
         """Take the verdicts of this moment (seconds of the monotonic clock) and return those about the window."""
@@ -83,29 +88,58 @@ class Hold:
             self._true_since = filled(verdicts.size, np.nan, np.float64)
             self._false_at = filled(verdicts.size, -np.inf, np.float64)
             return verdicts
-        false = verdicts == FALSE
-        false_at = self._false_at
-        if verdicts is not last:
-            was_false = last == FALSE
-            if (was_false & ~false).any():
-                false_at = np.where(was_false, last_mono, false_at)
-            if not is_uniform(false_at) or false_at[0] != -np.inf:
+        whole = verdicts
+        if all(is_uniform(array) for array in (verdicts, last, self._true_since, self._false_at)):
+            # What all rows say, and said, is worked out for one.
+            verdicts, last = verdicts[:1], last[:1]
+            self._true_since, self._false_at = self._true_since[:1], self._false_at[:1]
+        result = self._updated(verdicts, last, mono, last_mono)
+        if verdicts is not whole:
+            self._true_since = np.broadcast_to(self._true_since, whole.shape)
+            self._false_at = np.broadcast_to(self._false_at, whole.shape)
+        return whole if result is verdicts else self._told_again(settled(np.broadcast_to(result, whole.shape)))
+
+    def _updated(self, verdicts: Verdicts, last: Verdicts, mono: float, last_mono: float) -> Verdicts:
+        is_same = verdicts is last or is_equal(verdicts, last)
+        false, false_at = verdicts == FALSE, self._false_at
+        if not is_same:
+            ended = (last == FALSE) & ~false
+            if ended.any():
+                false_at = np.where(ended, last_mono, false_at)
+            if not _is_nothing(false_at):
                 false_at = settled(np.where(false, -np.inf, false_at))
             self._false_at = false_at
+        was_false = not _is_nothing(false_at)
         true = verdicts == TRUE
         any_true = bool(true.any())
-        if any_true:
-            self._true_since = np.where(true, np.where(np.isnan(self._true_since), mono, self._true_since), np.nan)
-        elif not is_uniform(self._true_since) or not np.isnan(self._true_since[0]):
+        if any_true and not (is_same and self._is_counting):
+            since = np.where(np.isnan(self._true_since), mono, self._true_since)
+            self._true_since = settled(np.where(true, since, np.nan))
+        elif not any_true and not _is_nothing(self._true_since):
             self._true_since = filled(verdicts.size, np.nan, np.float64)
-        if not any_true and is_uniform(false_at) and false_at[0] == -np.inf:
+        self._is_counting = any_true
+        if not any_true and not was_false:
             # What is not false never was, or not within anybody's memory.
             return verdicts
         self._is_idle = False
-        result = np.where(false | (mono - false_at < self.window_s), np.int8(FALSE), np.int8(UNKNOWN))
+        if was_false:
+            false = false | (mono - false_at < self.window_s)
+        result = np.where(false, np.int8(FALSE), np.int8(UNKNOWN))
         if any_true:
-            result[true & (mono - self._true_since >= self.window_s - 1e-6)] = TRUE
+            # Since when is known of rows alone that are true.
+            result[mono - self._true_since >= self.window_s - 1e-6] = TRUE
         return result
+
+    def _told_again(self, result: Verdicts) -> Verdicts:
+        """Return the array of last time where this one says the same: what was made of it stands then."""
+        if not is_equal(result, self._told):
+            self._told = result
+        return self._told
+
+
+def _is_nothing(times: Floats) -> bool:
+    """Tell whether no row has a time, without a look at each."""
+    return (times.size == 1 or is_uniform(times)) and not np.isfinite(times[0])
 
 
 class Ring:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from stethoscope.analysis.alike import settled
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, Hold, Ring
 
 NONE = np.array([False])
@@ -102,3 +105,53 @@ def test_short_samples_know_what_did_not_change() -> None:
     assert (ring.as_kept(totals) - then).tolist() == [0.0, 0.0]
     assert ages.tolist() == [30.0, 30.0]
     assert ring.nbytes == 2 * 4
+
+
+class OneRow:
+    """What a hold says of one row, step by step."""
+
+    def __init__(self) -> None:
+        self.since: float | None = None
+        self.false_at, self.last, self.last_at = -np.inf, UNKNOWN, -np.inf
+
+    def update(self, verdict: int, at: float, window_s: float) -> int:
+        if verdict == FALSE:
+            self.false_at = -np.inf
+        elif self.last == FALSE:
+            self.false_at = self.last_at
+        self.last, self.last_at = verdict, at
+        if verdict != TRUE:
+            self.since = None
+            return FALSE if verdict == FALSE or at - self.false_at < window_s else UNKNOWN
+        self.since = at if self.since is None else self.since
+        if at - self.since >= window_s:
+            return TRUE
+        return FALSE if at - self.false_at < window_s else UNKNOWN
+
+
+ANY = st.sampled_from([FALSE, UNKNOWN, TRUE])
+
+
+@given(
+    st.lists(
+        st.one_of(
+            ANY.map(lambda verdict: (verdict,) * 3), st.tuples(ANY, ANY, ANY), st.just("again"), st.just("forget")
+        ),
+        max_size=25,
+    ),
+    st.booleans(),
+)
+def test_all_rows_at_once_say_what_each_says_alone(steps: list[tuple[int, int, int] | str], short: bool) -> None:
+    hold, rows, at = Hold(10.0), [OneRow() for _ in range(3)], 0.0
+    hold.fit(np.array([True] * 3))
+    verdicts = settled(np.array([UNKNOWN] * 3, dtype=np.int8))
+    for step in steps:
+        at += 4.0
+        if step == "forget":
+            hold.forget()
+            for row in rows:
+                row.since = None
+        elif isinstance(step, tuple):
+            verdicts = settled(np.array(step, dtype=np.int8)) if short else np.array(step, dtype=np.int8)
+        told = hold.update(verdicts, at)
+        assert told.tolist() == [row.update(int(v), at, 10.0) for row, v in zip(rows, verdicts, strict=True)]
