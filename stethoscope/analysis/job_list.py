@@ -4,7 +4,6 @@ processes show."""
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -49,7 +48,7 @@ def in_order(jobs: Sequence[Job], before: Sequence[str]) -> tuple[Job, ...]:
 def guess(snapshot: FleetSnapshot) -> tuple[Job, ...]:
     """Return the jobs that the processes on the GPUs look like: those of one Slurm job, or of one user and program on
     several nodes."""
-    names: dict[tuple[str, ...], dict[str, int]] = {}
+    names: dict[tuple[str, ...], dict[str, None]] = {}
     users: dict[tuple[str, ...], str] = {}
     programs: dict[tuple[str, ...], str] = {}
     for node in snapshot.nodes:
@@ -58,7 +57,10 @@ def guess(snapshot: FleetSnapshot) -> tuple[Job, ...]:
                 ("slurm", process.slurm_job) if process.slurm_job else ("", process.user, process.name)
             )
             if process.slurm_job or (process.user and process.name):
-                names.setdefault(key, Counter())[node.name] += 1
+                nodes = names.get(key)
+                if nodes is None:
+                    nodes = names[key] = {}
+                nodes[node.name] = None
                 users[key], programs[key] = process.user, process.name
     jobs: dict[str, Job] = {}
     for key, nodes in names.items():
