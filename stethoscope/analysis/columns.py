@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from stethoscope.model.metric import Metric, Scope
     from stethoscope.model.wire import Cell
 
-_MOST_WAITING, _MOST_OF_PARTS = 768, 4096
+_MOST_WAITING, _MOST_OF_PARTS = 1536, 4096
 """Rows of nodes, GPUs and ports, and of other devices, that lines may wait about until they are folded: keys must not
 wait for that longer than some milliseconds."""
 _MOST_MARKS = 256
