@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -39,11 +39,16 @@ if TYPE_CHECKING:
 
     Flags = npt.NDArray[np.bool_]
 
+T = TypeVar("T")
+
 __all__ = ["FOLD", "FOLD_IDLE", "FleetGrid", "Target"]
 _TOGETHER = 24
 """So many lines that stand for several nodes are worked out at once: about what is visible of them."""
 _SHOWN = 64
 """So many lines of nodes: about what is visible of these."""
+_MOST_KEPT = 4 * _SHOWN
+"""So many nodes are remembered as they were drawn last: of a large fleet each is visible at some time, when it is the
+last one that connects."""
 
 
 class Target(NamedTuple):
@@ -345,7 +350,8 @@ class FleetGrid:
         state = (node.version, level, node.link, found, bool(self.assessment.hung[node.index]))
         kept = self._said.get(node.name)
         if kept is None or kept[0] != state:
-            kept = self._said[node.name] = (state, what_is_wrong(self.assessment, node, self._wall))
+            kept = (state, what_is_wrong(self.assessment, node, self._wall))
+            _keep(self._said, node.name, kept)
         return kept[1]
 
     def _nodes_from(self, line: int) -> list[Node]:
@@ -379,5 +385,13 @@ class FleetGrid:
         if self.layout is not None and self.layout.trend and not self.trends.has(node):
             self.trends.draw(self.snapshot, self._nodes_from(line))
         row = node_row(self, here, node, level, what, cursor)
-        self._cache[here.key] = (state, row)
+        _keep(self._cache, here.key, (state, row))
         return row
+
+
+def _keep(kept: dict[str, T], key: str, value: T) -> None:
+    """Keep the last value of `key`, and no more than the latest ones."""
+    kept.pop(key, None)
+    kept[key] = value
+    if len(kept) > _MOST_KEPT:
+        del kept[next(iter(kept))]
