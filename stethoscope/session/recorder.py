@@ -48,8 +48,9 @@ NOTE_OVERDUE_S = 45.0
 """A scheduler is read every 30 s; less than KEYFRAME_S, so that who begins at one keyframe knows it at the next."""
 BACKLOG = 32 * 1024 * 1024
 """Bytes that may wait for the disk."""
-_WAKE = 192 * 1024
-"""Waiting bytes at which the thread is woken: most of a block."""
+_WAKE = 480 * 1024
+"""Waiting bytes at which the thread is woken: most of two blocks. Each time the interpreter goes to and fro between it
+and the event loop, and small blocks are packed less well."""
 _SETTLE_S = 0.5
 """So long what stands may wait to be compressed: each call lets other threads have the interpreter, and a few lines of
 each kind are told apart as fast as one."""
