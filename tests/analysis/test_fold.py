@@ -401,6 +401,21 @@ def test_xids_are_counted_at_the_gpu_with_that_address() -> None:
     assert (job.xid, job.at) == (None, WALL + fleet.mono)
 
 
+def test_what_was_counted_is_said_of_every_gpu_that_comes_to_the_slot() -> None:
+    fleet = Fleet()
+    fleet.start(gpus=gpus("a", "b"))
+    fleet.send(wire.Event, source="kernel", text=XID, at=WALL + 5, level=2)
+    old, other = gpus("a", "b")
+    for listed in ([old, other], [old, wire.GpuIdentity(1, "H100", "GPU-new", other.pci)], gpus("a", "b", "c")):
+        snapshot = fleet.send(wire.Full, gpus=listed)
+        assert value(snapshot, "n1/gpu/0", "gpu_xid_events") == 0
+        assert value(snapshot, "n1/gpu/1", "gpu_xid_events") == 1
+    assert value(snapshot, "n1/gpu/2", "gpu_xid_events") == 0
+    fleet.link(LinkState.UNREACHABLE)
+    assert value(fleet.look(), "n1/gpu/1", "gpu_xid_events") is Reason.UNREACHABLE
+    assert value(fleet.send(wire.Full, gpus=gpus("a", "b", "c")), "n1/gpu/1", "gpu_xid_events") == 1
+
+
 def test_a_kernel_line_that_a_new_probe_reads_again_counts_once() -> None:
     fleet = Fleet()
     fleet.start(gpus=gpus("a", "b"))

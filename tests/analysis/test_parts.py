@@ -639,3 +639,18 @@ def test_frames_never_change_what_came_in_parts(said: list[tuple[str, int, float
     assert columns.since_of(columns.counter_index["oom_kills"], [0], "host") == before.nodes[0].parts["host"].mono
     fleet.part("host", node={"oom_kills": 30, "swap_used": 3})
     assert value(fleet.look(), "n1", "oom_kills") == 0
+
+
+def test_each_device_has_the_time_of_its_first_reading_whenever_it_comes() -> None:
+    fleet = Fleet()
+    fleet.start()
+    first = fleet.devices("mounts", Scope.FS, ["/", "/a"], fs_used=[1, 2])
+    began = WALL + fleet.mono
+    fleet.devices("mounts", Scope.FS, ["/", "/a"], fs_used=[1, 3])
+    fleet.devices("mounts", Scope.FS, ["/", "/a", "/b"], fs_used=[1, 3, 4])
+    came = WALL + fleet.mono
+    last = fleet.devices("mounts", Scope.FS, ["/", *[f"/{number}" for number in range(8)]], fs_used=[5] * 9)
+    assert first.tables[Scope.FS].first_at[first.rows(first.nodes[0], Scope.FS)].tolist() == [began] * 2
+    rows = last.rows(last.nodes[0], Scope.FS)
+    times = dict(zip(last.nodes[0].devices[Scope.FS], last.tables[Scope.FS].first_at[rows].tolist(), strict=True))
+    assert (times["/"], times["/a"], times["/b"], times["/7"]) == (began, began, came, WALL + fleet.mono)
