@@ -38,6 +38,7 @@ class Reader:
         self._rule = rule
         self._moment = moment
         self._evaluator = evaluator
+        self._known_leaves: list[tuple[Leaf, bool]] = []
         self.knows_better = rule.scope is Scope.JOB or any(
             isinstance(leaf, LinkIs | XidSeen | KernelLog | Changed) and positive
             for leaf, positive in leaves(rule.trigger)
@@ -64,8 +65,10 @@ class Reader:
         return int(self._moment.layout.position[self._rule.scope][row])
 
     def _leaves(self) -> list[tuple[Leaf, bool]]:
-        more = leaves(self._rule.more_sure) if self._rule.more_sure is not None else ()
-        return [*leaves(self._rule.trigger), *more]
+        if not self._known_leaves:
+            more = leaves(self._rule.more_sure) if self._rule.more_sure is not None else ()
+            self._known_leaves = [*leaves(self._rule.trigger), *more]
+        return self._known_leaves
 
     def _own_row(self, scope: Scope, row: int, asked: Leaf | None = None) -> int | None:
         """Return the row of `scope` that stands for `row` of the rule's scope: of other devices the one where the

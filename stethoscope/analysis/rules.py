@@ -293,10 +293,10 @@ class Engine:
             state.told = (flags, tuple(np.flatnonzero(flags).tolist()))
         rows = state.told[1]
         by_headline: dict[tuple[str, str], Sequence[int]] = {}
-        of_jobs = rule.scope is Scope.JOB
-        excuses = (
-            {"": rows} if of_jobs else service.excuses(moment.snapshot, rule, rows, moment.layout.owner[rule.scope])
-        )
+        excuses: Mapping[str, Sequence[int]] = {"": rows}
+        nodes = moment.snapshot.nodes
+        if rule.scope is not Scope.JOB and moment.once("any excuse", lambda: any(map(service.may_be_excused, nodes))):
+            excuses = service.excuses(moment.snapshot, rule, rows, moment.layout.owner[rule.scope])
         for why, excused in excuses.items():
             if writer.is_same_everywhere:
                 by_headline[writer.headline, why] = excused

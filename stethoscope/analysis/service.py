@@ -79,8 +79,6 @@ def excuses(snapshot: FleetSnapshot, rule: Rule, rows: Sequence[int], owner: Num
     """Return rows of the scope of `rule` (`owner` is the node of each) by the excuse of their node, in the order
     given."""
     nodes = snapshot.nodes
-    if not any(may_be_excused(node) for node in nodes):
-        return {"": rows}
     by_node: dict[int, str] = {}
     parts: dict[str, list[int]] = {}
     for row, node in zip(rows, owner[list(rows)].tolist(), strict=True):
