@@ -57,7 +57,7 @@ def test_the_wheel_finds_its_data_where_it_is_installed(wheel: Path, tmp_path: P
 def test_the_wheel_carries_the_large_tables_compiled(wheel: Path, tmp_path: Path) -> None:
     zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
     names = {path.name.partition("-")[0] for path in tmp_path.rglob("_bundled/playbooks/compiled/*.json")}
-    assert names == {"signatures", "xid", "sxid", "kinds"}
+    assert names == {"signatures", "xid", "sxid", "kinds", "rules"}
     program = """
 import sys
 from stethoscope.specs.codes import load_codes
@@ -67,6 +67,10 @@ assert load_kinds()
 signatures, codes = load_signatures(), load_codes()
 codes.all("xid"), codes.all("sxid")
 print("yaml" in sys.modules, next(iter(signatures.by_id.values())).source)
+from stethoscope.specs.metric import load_catalogue
+from stethoscope.specs.root_cause import load_root_causes
+from stethoscope.specs.rule_book import load_rules
+assert load_rules(load_catalogue(), load_root_causes())
 """
     done = subprocess.run(
         [sys.executable, "-c", program],
