@@ -16,12 +16,11 @@ from stethoscope import __version__
 from stethoscope.collect.commands import ON_DEMAND
 from stethoscope.model.frame import Link, LinkState
 from stethoscope.session.job_notes import JOB_LOG
-from stethoscope.session.standing import Packer, StandingParts
+from stethoscope.session.standing import StandingLines
 from stethoscope.store.format import (
     BLOCK_RAW,
     KEYFRAME,
     MAX_RAW,
-    STANDING_AT,
     BlockData,
     FleetEntry,
     NodeEntry,
@@ -128,13 +127,8 @@ class Recorder:
         self._keyframe_mono: float | None = None
         self._links: dict[int, bytes] = {}
         self._hellos: dict[int, bytes] = {}
-        self._fulls: dict[int, tuple[float, float, bytes]] = {}
-        """When the last full frame of each node came, and its line as the packer has it."""
-        self._unsettled: dict[int, tuple[float, float, bytes]] = {}
-        """The same of those that are not compressed yet."""
         self._settled_mono = 0.0
-        self._packer: Packer | None = None
-        self._parts = StandingParts(outlet.path)
+        self._standing = StandingLines(outlet.path)
         self._notes: dict[str, tuple[float, bytes]] = {}
         """The last note of each kind that told something, and when; behind it, where later ones said only why they
         cannot, the last of those."""
@@ -267,7 +261,7 @@ class Recorder:
             is_first, self._keyframe_mono = self._keyframe_mono is None, mono
             block.flags = KEYFRAME
             # In the order in which they must be taken: a lost link covers the values of before.
-            for standing, node, payload in self._standing(mono, is_first=is_first):
+            for standing, node, payload in self._what_stands(mono, is_first=is_first):
                 block = self._add(block, standing, node, wall, mono, payload)
         if dropped:
             block = self._add(block, RecordType.LOST, 0, wall, mono, msgspec.json.encode({"records": dropped}))
@@ -275,13 +269,13 @@ class Recorder:
             if type_ == RecordType.LINK:
                 self._links[node] = payload
             elif type_ == RecordType.FRAME and is_hello(payload):
-                self._parts.forget(node)
+                self._standing.forget(node)
                 if len(payload) <= _HELLO_LIMIT:
                     self._hellos[node] = payload
             elif type_ == RecordType.FRAME and is_full(payload):
-                self._unsettled[node] = wall, mono, payload
+                self._standing.see_full(node, wall, mono, payload)
             elif type_ == RecordType.FRAME:
-                self._parts.see(node, wall, mono, payload)
+                self._standing.see(node, wall, mono, payload)
             elif type_ == RecordType.NOTE:
                 self._keep_note(mono, payload)
             block = self._add(block, type_, node, wall, mono, payload)
@@ -290,19 +284,7 @@ class Recorder:
         self._writer.write(block)
         if not 0 <= mono - self._settled_mono < _SETTLE_S:
             self._settled_mono = mono
-            self._keep_fulls()
-            self._parts.settle()
-
-    def _keep_fulls(self) -> None:
-        fulls, self._unsettled = self._unsettled, {}
-        if not fulls:
-            return
-        lines = [payload for _, _, payload in fulls.values()]
-        if self._packer is None:
-            self._packer = Packer(lines[0])
-        packed = self._packer.compress_all(lines)
-        for (node, (wall, mono, _)), line in zip(fulls.items(), packed, strict=True):
-            self._fulls[node] = wall, mono, line
+            self._standing.settle()
 
     def _keep_note(self, mono: float, payload: bytes) -> None:
         note = msgspec.json.decode(payload, type=_Note)
@@ -314,7 +296,7 @@ class Recorder:
             self._notes.pop(f"{note.kind} failed", None)
             self._notes[note.kind] = (mono, payload)
 
-    def _standing(self, mono: float, *, is_first: bool) -> Iterator[tuple[RecordType, int, bytes]]:
+    def _what_stands(self, mono: float, *, is_first: bool) -> Iterator[tuple[RecordType, int, bytes]]:
         """Yield what one who begins to read here cannot learn from what comes; `is_first`: nothing of it is in the
         file yet."""
         if is_first or any(mono - told > NOTE_OVERDUE_S for told, _ in self._notes.values()):
@@ -322,12 +304,9 @@ class Recorder:
                 yield RecordType.NOTE, 0, payload
         for node, payload in self._hellos.items():
             yield RecordType.STANDING_HELLO, node, payload
-        self._keep_fulls()
-        for node, (full_wall, full_mono, packed) in self._fulls.items():
-            if mono - full_mono > OVERDUE_S and self._packer is not None:
-                payload = STANDING_AT.pack(full_wall, full_mono) + self._packer.decompress(packed)
-                yield RecordType.STANDING_FULL, node, payload
-        for node, payload in self._parts.due(mono, is_first=is_first):
+        for node, payload in self._standing.silent(mono, OVERDUE_S):
+            yield RecordType.STANDING_FULL, node, payload
+        for node, payload in self._standing.due(mono, is_first=is_first):
             yield RecordType.STANDING_PART, node, payload
         for node, payload in self._links.items():
             yield RecordType.STANDING_LINK, node, payload

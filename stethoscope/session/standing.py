@@ -1,5 +1,5 @@
-"""What nodes said last in parts, for those who begin to read a recording later: a part is told whole only when it has
-changed."""
+"""What nodes said last, for those who begin to read a recording later: a part is told whole only when it has changed,
+and who says nothing any more has said something."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DICTIONARY = 32 * 1024
 
 
 class _Slots:
-    """One part of each node: which one it is, the node knows."""
+    """One line of each node: of parts, the node knows which."""
 
     def __init__(self) -> None:
         """Have room for no node yet."""
@@ -37,6 +37,7 @@ class _Slots:
         self.same = np.empty(0, np.int64)
         """Places of the last line behind each that says nothing has changed, with its times before it."""
         self.written_mono = np.empty(0)
+        """When the line came, or was written again."""
 
     def reach(self, node: int) -> None:
         """Have room for `node`."""
@@ -44,6 +45,11 @@ class _Slots:
             more = max(node + 1, len(self.whole) + len(self.whole) // 4) - len(self.whole)
             self.whole, self.same = (np.pad(array, (0, more)) for array in (self.whole, self.same))
             self.written_mono = np.pad(self.written_mono, (0, more))
+
+    def before(self, mono: float) -> list[int]:
+        """Return the nodes of the lines that were written last before `mono`."""
+        nodes: list[int] = np.flatnonzero((self.whole != NOWHERE) & (self.written_mono < mono)).tolist()
+        return nodes
 
 
 class Packer:
@@ -75,8 +81,8 @@ class Packer:
         return self._decompressor.decompress(packed)
 
 
-class StandingParts:
-    """The last whole part of each group of each node, and when it was written last.
+class StandingLines:
+    """The last full line and the last whole part of each group of each node, and when they were written last.
 
     The lines are set aside; what is here of each is where it is.
     """
@@ -84,13 +90,13 @@ class StandingParts:
     def __init__(self, near: Path) -> None:
         """Know nothing yet; what is set aside is near the recording."""
         self._groups: dict[int, tuple[str, ...]] = {}
-        """Of each node, whose parts are in its slots; one tuple for nodes that came by the same ones."""
+        """Of each node, whose parts are in its slots from the second on; one tuple for nodes that came by the same."""
         self._alike: dict[tuple[str, ...], tuple[str, ...]] = {}
-        self._slots: list[_Slots] = []
+        self._slots = [_Slots()]
         self._packers: dict[str, Packer] = {}
         self._aside = Aside(near)
         self._waiting: dict[Packer, dict[tuple[int, int], tuple[bytes, bytes]]] = {}
-        """By node and slot, times and line of parts that are not set aside yet, and ..."""
+        """By node and slot, times and line of what is not set aside yet, and ..."""
         self._same: dict[tuple[int, int], bytes] = {}
         """... what came behind some part, with its times."""
 
@@ -102,8 +108,12 @@ class StandingParts:
 
     def forget(self, node: int) -> None:
         """Take that the probe of `node` was started anew."""
-        for number, group in enumerate(self._groups.pop(node, ())):
+        for number, group in enumerate(self._groups.pop(node, ()), 1):
             self._drop(node, number, group)
+
+    def see_full(self, node: int, wall: float, mono: float, raw: bytes) -> None:
+        """Take a full line of `node` that is being written."""
+        self._put(node, 0, self._packer("", raw), wall, mono, raw)
 
     def see(self, node: int, wall: float, mono: float, raw: bytes) -> None:
         """Take a line of `node` that is being written; those that are no parts mean nothing here."""
@@ -112,24 +122,18 @@ class StandingParts:
             return
         groups = self._groups.get(node, ())
         is_known = group in groups
-        at = STANDING_AT.pack(wall, mono)
         if is_same(raw):
             if is_known:
-                self._same[node, groups.index(group)] = at + raw
+                self._same[node, groups.index(group) + 1] = STANDING_AT.pack(wall, mono) + raw
         elif len(raw) > _LONGEST:
             if is_known:
-                self._drop(node, groups.index(group), group)
+                self._drop(node, groups.index(group) + 1, group)
         elif is_known or len(groups) < _MOST_GROUPS:
-            number = groups.index(group) if is_known else self._begin(node, (*groups, group))
-            packer = self._packer(group, raw)
-            self._same.pop((node, number), None)
-            self._waiting.setdefault(packer, {})[node, number] = at, raw
-            slots = self._slots[number]
-            slots.reach(node)
-            slots.same[node], slots.written_mono[node] = NOWHERE, mono
+            number = groups.index(group) + 1 if is_known else self._begin(node, (*groups, group))
+            self._put(node, number, self._packer(group, raw), wall, mono, raw)
 
     def settle(self) -> None:
-        """Set aside the parts that were seen."""
+        """Set aside the lines that were seen."""
         if not self._waiting and not self._same:
             return
         keys: list[tuple[int, int]] = []
@@ -154,10 +158,9 @@ class StandingParts:
         """Yield (node, payload of a record) of all parts that must be written at `mono`; all there are when `is_first`:
         nothing of it is in the file yet."""
         self.settle()
-        for number, slots in enumerate(self._slots):
-            is_due = (slots.whole != NOWHERE) & (is_first | (mono - slots.written_mono > OVERDUE_S))
-            for node in np.flatnonzero(is_due).tolist():
-                line = self._line(self._aside.at(int(slots.whole[node])), self._groups[node][number])
+        for number, slots in enumerate(self._slots[1:]):
+            for node in slots.before(np.inf if is_first else mono - OVERDUE_S):
+                line = self._line(slots, node, self._groups[node][number])
                 if not line:
                     continue
                 slots.written_mono[node] = mono
@@ -166,8 +169,26 @@ class StandingParts:
                 if same != NOWHERE and (payload := self._aside.at(same)):
                     yield node, payload
 
-    def _line(self, kept: bytes, group: str) -> bytes:
+    def silent(self, mono: float, for_s: float) -> Iterator[tuple[int, bytes]]:
+        """Yield (node, payload of a record) of the last full line of each node whose last one came more than `for_s`
+        before `mono`."""
+        self.settle()
+        slots = self._slots[0]
+        for node in slots.before(mono - for_s):
+            line = self._line(slots, node, "")
+            if line:
+                yield node, line
+
+    def _put(self, node: int, number: int, packer: Packer, wall: float, mono: float, raw: bytes) -> None:
+        slots = self._slots[number]
+        slots.reach(node)
+        slots.same[node], slots.written_mono[node] = NOWHERE, mono
+        self._same.pop((node, number), None)
+        self._waiting.setdefault(packer, {})[node, number] = STANDING_AT.pack(wall, mono), raw
+
+    def _line(self, slots: _Slots, node: int, group: str) -> bytes:
         """Return a line with its times; empty when a disk has lost it."""
+        kept = self._aside.at(int(slots.whole[node]))
         try:
             return kept[: STANDING_AT.size] + self._packer(group).decompress(kept[STANDING_AT.size :])
         except zstandard.ZstdError:
@@ -178,9 +199,9 @@ class StandingParts:
         if len(self._alike) > _MOST_ALIKE:
             self._alike.clear()
         self._groups[node] = self._alike.setdefault(groups, groups)
-        if len(groups) > len(self._slots):
+        if len(groups) >= len(self._slots):
             self._slots.append(_Slots())
-        return len(groups) - 1
+        return len(groups)
 
     def _drop(self, node: int, number: int, group: str) -> None:
         slots = self._slots[number]
@@ -192,6 +213,6 @@ class StandingParts:
     def _packer(self, group: str, raw: bytes = b"") -> Packer:
         """Return the packer of a group, which begins with `raw`; groups beyond the most that there should be share that
         of another one."""
-        if group not in self._packers and len(self._packers) < _MOST_GROUPS:
+        if group not in self._packers and len(self._packers) <= _MOST_GROUPS:
             self._packers[group] = Packer(raw)
         return self._packers.get(group) or next(iter(self._packers.values()))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NOWHERE = 0
 """The place of nothing."""
-_BITS = 20
+_BITS = 24
 """A place is where a piece begins, and in this many bits how long it is."""
 _LENGTH = (1 << _BITS) - 1
 _ROOM, _ROOM_IN_MEMORY = 32 * 2**20, 2**20
@@ -46,7 +46,7 @@ class Aside:
         return self._size > self._limit
 
     def keep(self, pieces: Sequence[bytes]) -> list[int]:
-        """Take these pieces, of less than a megabyte each, and return the place of each one."""
+        """Take these pieces, of less than 16 MiB each, and return the place of each one."""
         if not pieces:
             return []
         if self._file is None:

@@ -14,7 +14,7 @@ from stethoscope.model.metric import Missing, Reason, Scope
 from stethoscope.session.player import LEAD_S, Player
 from stethoscope.session.recorder import Recorder
 from stethoscope.session.session import Session
-from stethoscope.session.standing import OVERDUE_S, Packer, StandingParts
+from stethoscope.session.standing import OVERDUE_S, Packer, StandingLines
 from stethoscope.store.format import PARTS_S, STANDING_AT, RecordType
 from stethoscope.store.outlets import FileOutlet, Outlet, RingOutlet
 from stethoscope.store.recordings import Recording
@@ -235,7 +235,7 @@ def test_parts_are_written_again_when_they_were_not_for_long(tape: Tape) -> None
 
 
 def test_what_stands_is_bounded(tmp_path: Path) -> None:
-    parts = StandingParts(tmp_path)
+    parts = StandingLines(tmp_path)
     for number in range(100):
         parts.see(0, 1.0, 2.0, wire.encode(wire.Part(seq=1, mono=1.0, wall=1.0, name=f"g{number}")))
     parts.see(0, 1.0, 2.0, wire.encode(wire.Part(seq=1, mono=1.0, wall=1.0, name="g1", files={"/x": "y" * 600_000})))
@@ -247,8 +247,24 @@ def test_what_stands_is_bounded(tmp_path: Path) -> None:
     assert (parts.nbytes, OVERDUE_S < PARTS_S - 60) == (0, True)
 
 
+def test_the_last_full_line_of_who_says_nothing_any_more_stands(tmp_path: Path) -> None:
+    lines = StandingLines(tmp_path)
+    said = [b'{"t":"full","seq":%d,"node":{"load1":%d}}' % (number, number) for number in range(5)]
+    said.append(b'{"t":"full","x":"' + np.random.default_rng(1).bytes(2**21).hex().encode() + b'"}')
+    for node, line in enumerate(said):
+        lines.see_full(node, 1.0, 2.0, b'{"t":"full"}')
+        lines.see_full(node, 3.0 + node, 4.0 + node, line)
+    lines.forget(3)
+    told = [*lines.silent(99.0, 92.5)]
+    assert [node for node, _ in told] == [0, 1, 2]
+    assert [*lines.silent(200.0, 90.0)] == [
+        (node, STANDING_AT.pack(3.0 + node, 4.0 + node) + line) for node, line in enumerate(said)
+    ]
+    assert [*lines.due(500.0, is_first=True)] == []
+
+
 def test_a_part_that_a_disk_has_lost_is_left_out(tmp_path: Path) -> None:
-    parts = StandingParts(tmp_path)
+    parts = StandingLines(tmp_path)
     for node in range(3):
         parts.see(node, 1.0, 2.0, wire.encode(wire.Part(seq=1, mono=1.0, wall=1.0, name="host", files={"/x": "y"})))
         parts.see(node, 3.0, 4.0, wire.encode(wire.Part(seq=2, mono=3.0, wall=3.0, name="host", same=True)))
