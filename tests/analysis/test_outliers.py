@@ -200,3 +200,16 @@ def test_the_order_of_rows_does_not_matter(values: list[int], random: object) ->
     rows = np.array(values, dtype=float)
     order = np.random.default_rng(getattr(random, "randint")(0, 2**31)).permutation(len(rows))  # noqa: B009
     assert found(rows[order], FIVE).verdicts.tolist() == found(rows, FIVE).verdicts[order].tolist()
+
+
+def test_rows_that_stand_in_order_are_numbered_once() -> None:
+    owners = np.arange(16, dtype=np.int32) // 2
+    by_eight, all_of_them = Grouping.of(np.arange(16) // 8, owners), Grouping.of(np.zeros(16, int), owners)
+    assert by_eight.order is all_of_them.order
+    assert by_eight.owners is owners
+    assert (by_eight.order.tolist(), by_eight.parts.counts.tolist()) == ([*range(16)], [8, 8])
+    other = Grouping.of(np.arange(16)[::-1] // 8, owners)
+    assert (other.order.tolist(), other.owners.tolist()) == (
+        [*range(8, 16), *range(8)],
+        [4, 4, 5, 5, 6, 6, 7, 7, 0, 0, 1, 1, 2, 2, 3, 3],
+    )
