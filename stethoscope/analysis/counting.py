@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stethoscope.analysis.alike import filled, settled
 from stethoscope.analysis.windows import FALSE, TRUE, UNKNOWN, fitted
+from stethoscope.model.grid import is_uniform
 from stethoscope.model.metric import Reason
 
 if TYPE_CHECKING:
@@ -40,7 +42,9 @@ class Movement:
     @property
     def nbytes(self) -> int:
         """Return the memory of what is remembered."""
-        return int(self._before.nbytes + self._is_known.nbytes + 4 * self.moved_at.nbytes)
+        times = (self.watched_since, self.moved_at, self.reset_at, self.wrapped_at)
+        kept = (self._before, self._is_known, *times)
+        return sum(array.itemsize if is_uniform(array) else array.nbytes for array in kept)
 
     def fit(self, changed: Mapping[Scope, Flags]) -> None:
         """Take the rows of a new layout."""
@@ -48,13 +52,13 @@ class Movement:
         self._before = fitted(self._before, flags, 0).astype(np.uint64)
         self._is_known = fitted(self._is_known, flags, False).astype(bool)
         for name in ("watched_since", "moved_at", "reset_at", "wrapped_at"):
-            setattr(self, name, fitted(getattr(self, name), flags, np.nan).astype(np.float64))
+            setattr(self, name, settled(fitted(getattr(self, name), flags, np.nan).astype(np.float64)))
 
     def forget(self, *, samples: bool) -> None:
         """Start to watch anew, since nobody knows what a gap hid; a total that is less than before it was set back."""
-        self.watched_since[:] = np.nan
+        self.watched_since = filled(self.watched_since.size, np.nan, np.float64)
         if samples:
-            self._is_known[:] = False
+            self._is_known = filled(self._is_known.size, False, np.bool_)
 
     def take(self, moment: Moment) -> None:
         """Compare the totals with those of before."""
@@ -70,12 +74,20 @@ class Movement:
             width = 1 << bits
             edge = width // _WRAP_SHARE
             wrapped = fell & (self._before >= width - edge) & (self._before < width) & (totals < edge)
-        self.wrapped_at[wrapped] = moment.mono
-        self.reset_at[fell & ~wrapped] = moment.mono
-        self.moved_at[grew | wrapped | (fell & (totals > 0))] = moment.mono
-        self.watched_since[known & np.isnan(self.watched_since)] = moment.mono
-        self._before = np.where(known, totals, self._before)
-        self._is_known |= known
+        self.wrapped_at = _at(self.wrapped_at, wrapped, moment.mono)
+        self.reset_at = _at(self.reset_at, fell & ~wrapped, moment.mono)
+        self.moved_at = _at(self.moved_at, grew | wrapped | (fell & (totals > 0)), moment.mono)
+        self.watched_since = _at(self.watched_since, known & np.isnan(self.watched_since), moment.mono)
+        # What is known of all rows is in the picture already.
+        self._before = totals.astype(np.uint64, copy=False) if known.all() else np.where(known, totals, self._before)
+        self._is_known = settled(self._is_known | known)
+
+
+def _at(times: Floats, rows: Flags, mono: float) -> Floats:
+    """Return `times` with those of `rows` set, as one cell where they are all the same: most counters never move."""
+    if not rows.any():
+        return times
+    return settled(np.where(rows, mono, times))
 
 
 def standing(metric: str, moment: Moment) -> tuple[Totals | None, Flags]:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
+from stethoscope.analysis.counting import Movement
+from stethoscope.analysis.layout import Layout
+from stethoscope.analysis.moment import Moment
 from stethoscope.errors import DataError
+from stethoscope.model.metric import Scope
 from stethoscope.paths import bundled
 from stethoscope.session.selftest import run_tests
 from stethoscope.specs.load import loads
 from stethoscope.specs.root_cause import read_root_causes
 from stethoscope.specs.rule import read_rules
-from tests.builders import catalogue
+from tests.builders import MONO, catalogue, fleet
 
 CAUSES = read_root_causes(bundled("playbooks") / "root_causes.yaml")
 RULE = """
@@ -78,3 +85,32 @@ def test_what_is_no_counter_and_no_state() -> None:
         wrong("gpu_temp", "moving", "[1]", "none")
     with pytest.raises(DataError, match='unknown state of a counter "movin"; did you mean "moving"'):
         wrong(SYMBOLS, "movin", "[1]", "none")
+
+
+def test_counters_that_stand_still_take_no_memory_of_their_own() -> None:
+    movement = Movement(catalogue()[SYMBOLS])
+    layout = Layout(fleet(50))
+
+    def see(after_s: float, total: int) -> None:
+        seen = fleet(50, totals={("gpu-001/ib/mlx5_1", SYMBOLS): total})
+        nodes = tuple(replace(node, frame_mono=MONO + after_s) for node in seen.nodes)
+        movement.take(Moment(replace(seen, nodes=nodes, mono=MONO + after_s), layout, catalogue()))
+
+    movement.fit({Scope.PORT: layout.changed(Scope.PORT, None)})
+    for after_s in (0.0, 60.0):
+        see(after_s, 3)
+    # Where it is known of all rows, what they stood at is the picture itself.
+    assert movement.nbytes <= len(layout.owner[Scope.PORT]) * 8 + 100
+    assert set(movement.watched_since.tolist()) == {MONO}
+    see(120.0, 4)
+    assert np.flatnonzero(~np.isnan(movement.moved_at)).tolist() == [1]
+    assert movement.moved_at[1] == MONO + 120.0
+    assert np.isnan(movement.reset_at).all()
+    movement.forget(samples=True)
+    assert np.isnan(movement.watched_since).all()
+    see(180.0, 3)
+    assert np.isnan(movement.reset_at).all()
+    assert movement.watched_since[1] == MONO + 180.0
+    see(240.0, 1)
+    assert np.flatnonzero(~np.isnan(movement.reset_at)).tolist() == [1]
+    assert (movement.reset_at[1], movement.moved_at[1]) == (MONO + 240.0, MONO + 240.0)
