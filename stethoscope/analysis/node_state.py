@@ -59,6 +59,8 @@ class Told:
     notes: Mapping[str, str]
 
 
+_NO_NOTES: Mapping[str, str] = {}
+"""One for all nodes of which everything can be seen."""
 _NO_CHECKS: Mapping[str, int] = MappingProxyType(dict.fromkeys(MACHINE_CHECKS, 0))
 
 
@@ -98,7 +100,7 @@ class NodeState:
         self.gpu_first = self.port_first = -1
         self.gpu_room = self.port_room = 0
         self.boot_id = self.kernel = ""
-        self.notes: Mapping[str, str] = {}
+        self.notes: Mapping[str, str] = _NO_NOTES
         self.seq = -1
         self.seen_full = False
         """A full line of this run of the probe came: lists have a meaning."""
@@ -132,7 +134,7 @@ class NodeState:
         """Parts about devices that no part has named yet."""
         self.told: dict[str, Told] = {}
         self.about: Mapping[tuple[Scope, str], Mapping[str, str]] = {}
-        self.part_notes: Mapping[str, str] = {}
+        self.part_notes: Mapping[str, str] = _NO_NOTES
         self.words: Mapping[str, str] = {}
         self.gpu_words: Mapping[str, tuple[str, ...]] = {}
         self.processes: tuple[GpuProcess, ...] | None = None
@@ -209,7 +211,7 @@ class NodeState:
         every = self.told.values()
         self.words = {id_: word for one in every for id_, word in one.words.items()}
         self.gpu_words = {id_: words for one in every for id_, words in one.gpu_words.items()}
-        self.part_notes = {key: text for one in every for key, text in one.notes.items()}
+        self.part_notes = {key: text for one in every for key, text in one.notes.items()} or _NO_NOTES
 
     def count_machine_check(self, line: str) -> bool:
         """Count a kernel line that tells of a machine check exception; False when it does not.
@@ -251,7 +253,7 @@ class NodeState:
             clock_offset_s=self.clock_offset_s,
             boot_id=self.boot_id,
             kernel=self.kernel,
-            notes={**self.part_notes, **self.notes} if self.part_notes else self.notes,
+            notes={**self.part_notes, **self.notes} if self.part_notes else self.notes or _NO_NOTES,
             frames=self.frames,
             bad_lines=self.bad_lines,
             version=self.version,

@@ -218,7 +218,11 @@ class Parts:
                 (scope, name): words for scope, found in facts.devices.items() for name, words in found.about.items()
             }
             told = replace(told, said=self._share(("said", said), said), about=self._share(("about", said), about))
-        node.hears(facts.group, told)
+        else:
+            told = replace(told, said=before.said)
+        # These stay where they are for as long as what is shared has them.
+        of = (id(told.said), id(told.about), id(told.words), id(told.gpu_words), *told.notes.items())
+        node.hears(facts.group, self._share(("told", of), told))
         node.words, node.gpu_words = self._words(node.words), self._words(node.gpu_words)
         if before is None or before.said != said:
             every = node.told.values()

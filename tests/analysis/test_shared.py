@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stethoscope.analysis.node_state import NodeState
+from stethoscope.analysis.parts import Parts
 from stethoscope.model import wire
-from stethoscope.model.facts import Devices
+from stethoscope.model.facts import Devices, Facts
 from stethoscope.model.frame import LinkState
 from stethoscope.model.metric import Scope
-from tests.analysis.test_parts import Fleet, counted, started, value
+from tests.analysis.test_parts import Fleet, Spec, counted, started, value
 
 if TYPE_CHECKING:
     from stethoscope.model.fleet import FleetSnapshot, Table
@@ -135,3 +137,28 @@ def test_what_did_not_change_is_there_once() -> None:
     ]
     assert shares == [False, False, True, True, True]
     assert np.shares_memory(before.first_at, after.first_at)
+
+
+def test_what_nodes_of_a_kind_say_beside_numbers_is_there_once() -> None:
+    parts = Parts({}, lambda *_: (0, 0))
+    one, other = (NodeState(index, Spec(f"n{index}")) for index in range(2))
+
+    def hear(node: NodeState, kernel: str, driver: str, **notes: str) -> None:
+        found = Devices(("eth0",), {}, {"eth0": {"driver": driver}})
+        parts._hear(node, Facts("identity", words={"kernel": kernel}, devices={Scope.NET: found}, notes=notes))
+
+    for node in (one, other):
+        hear(node, "6.1", "mlx5", smart="no permission")
+    before = one.told["identity"]
+    assert other.told["identity"] is before
+    assert other.part_notes == {"smart": "no permission"}
+    for kernel, driver, notes in (("6.2", "mlx5", {}), ("6.2", "mlx5", {"smart": "hung"}), ("6.2", "bnxt", {})):
+        hear(one, kernel, driver, **notes)
+        told = one.told["identity"]
+        assert (told.words, told.notes, one.part_notes) == ({"kernel": kernel}, notes, notes)
+        assert one.about == {(Scope.NET, "eth0"): {"driver": driver}}
+        assert other.told["identity"] is before
+        hear(other, kernel, driver, **notes)
+        assert other.told["identity"] is told
+        hear(other, "6.1", "mlx5", smart="no permission")
+        assert other.told["identity"] is before
