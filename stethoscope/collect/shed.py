@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict, deque
 from contextlib import suppress
+from sys import intern
 from typing import TYPE_CHECKING, Any
 
 from asyncssh.logging import logger
@@ -31,6 +32,11 @@ _ALIKE = frozenset((
     "_env",
 ))  # fmt: skip
 """Attributes that are alike where servers are alike, and are read but not changed."""
+_ALIKE_EXTRA = frozenset((
+    "client_version", "server_version", "username", "send_cipher", "send_mac", "send_compression", "recv_cipher",
+    "recv_mac", "recv_compression",
+))  # fmt: skip
+"""What asyncssh tells of a connection in words that are those of others."""
 _MOVING = frozenset((
     "_inpbuf", "_packet", "_pktlen", "_recv_seq", "_send_seq", "_recv_handler", "_rekey_bytes_sent", "_rekey_time",
     "_keepalive_interval", "_keepalive_timer", "_recv_window", "_send_window", "_recv_paused", "_send_buf_len",
@@ -75,6 +81,11 @@ def shed(connection: asyncssh.SSHClientConnection, channel: asyncssh.SSHClientCh
         if hasattr(closing, "_logger"):
             # Its own only says the number of the connection before what nobody asks for.
             vars(closing)["_logger"] = logger
+    extra = getattr(connection, "_extra", None)
+    if isinstance(extra, dict):
+        extra.update(
+            (name, intern(extra[name])) for name in _ALIKE_EXTRA.intersection(extra) if type(extra[name]) is str
+        )
     key = getattr(connection, "_server_host_key", None)
     for trusted in getattr(connection, "_trusted_host_keys", None) or ():
         if trusted == key:

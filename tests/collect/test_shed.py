@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from operator import is_
 from typing import TYPE_CHECKING, Any, cast
 
 import asyncssh
@@ -123,6 +124,11 @@ async def test_what_is_alike_is_there_once(monkeypatch: pytest.MonkeyPatch) -> N
         assert len(one) < 60, "a connection of asyncssh has 110 attributes"
         assert "_enc_algs" not in one
         assert "_enc_algs" not in other
+        words = ("client_version", "server_version", "send_cipher", "recv_mac", "username")
+        mine, others = ([connection.get_extra_info(name) for name in words] for connection, _, _ in pairs)
+        assert mine[4] == "one"
+        assert mine[1].startswith("SSH-2.0-")
+        assert all(map(is_, mine, others))
         for connection, _, _ in pairs:
             connection.abort()
 
