@@ -239,6 +239,8 @@ class Recorder:
                 self._writer.close()
         except Exception as error:  # noqa: BLE001  whatever fails here must reach the user and nothing else
             self._fail(error)
+        finally:
+            self._standing.close()
 
     def _drain(self) -> None:
         """Write all that is waiting."""

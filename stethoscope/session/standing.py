@@ -179,6 +179,14 @@ class StandingLines:
             if line:
                 yield node, line
 
+    def close(self) -> None:
+        """Let go of all lines; nobody asks for them any more."""
+        self._groups.clear()
+        self._slots = [_Slots()]
+        self._waiting.clear()
+        self._same.clear()
+        self._aside.close()
+
     def _put(self, node: int, number: int, packer: Packer, wall: float, mono: float, raw: bytes) -> None:
         slots = self._slots[number]
         slots.reach(node)

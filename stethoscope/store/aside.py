@@ -97,6 +97,13 @@ class Aside:
         self._file, self._size = begun._file, begun._size
         self._limit = max(begun._limit, 2 * self._size)
 
+    def close(self) -> None:
+        """Let go of everything."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        self._size = self._limit = 0
+
     def _new(self) -> io.FileIO | io.BytesIO:
         directory = self._near if self._near.is_dir() else self._near.parent
         try:

@@ -61,6 +61,19 @@ def wait_for(true) -> None:  # type: ignore[no-untyped-def]
         time.sleep(0.005)
 
 
+def test_what_is_kept_for_later_goes_with_the_recorder(tmp_path: Path) -> None:
+    fleet = Fleet()
+    recorder = Recorder(fleet, SystemClock(), FileOutlet(tmp_path / "a.sthr"), flush_s=0.01)
+    recorder.start()
+    recorder.on_frame(Frame(fleet.nodes[0].name, 1.0, 2.0, b'{"t":"full","seq":1}'))
+    recorder.settle()
+    file = recorder._standing._aside._file
+    recorder.stop()
+    assert file is not None
+    assert file.closed
+    assert [path.name for path in tmp_path.iterdir()] == ["a.sthr"]
+
+
 def test_all_that_came_is_recorded_in_order(tmp_path: Path) -> None:
     path = tmp_path / "a.sthr"
     source = Fleet(name="prod")

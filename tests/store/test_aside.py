@@ -93,6 +93,18 @@ def test_a_full_disk_takes_nothing_that_was_told(tmp_path: Path) -> None:
     assert [aside.at(place) for place in wanted.tolist()] == told
 
 
+def test_what_is_closed_is_gone_and_may_begin_anew(near: Path) -> None:
+    aside = Aside(near)
+    aside.keep(pieces(9))
+    file = aside._file
+    aside.close()
+    assert file is not None
+    assert file.closed
+    aside.close()
+    (place,) = aside.keep([b"new"])
+    assert aside.at(place) == b"new"
+
+
 def test_what_a_disk_has_lost_is_empty(tmp_path: Path) -> None:
     aside, told = Aside(tmp_path), pieces(9)
     wanted = np.array(aside.keep(told))
