@@ -51,9 +51,10 @@ _KEPT_SCOPES = (Scope.NODE, Scope.GPU, Scope.PORT)
 """Those that the screen of the fleet shows; values of thousands of links would make a mark of tens of megabytes."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Mark:
-    """The totals of a fleet at one moment."""
+    """The totals of a fleet at one moment; equal to itself alone: arrays that two have cannot be asked whether they
+    equal, and in a paused replay one can be set twice at the same moment."""
 
     fleet: str
     wall: float

@@ -125,6 +125,15 @@ def test_gauges_since_the_mark() -> None:
     assert away(grid).sentence(9) == "+26 °C since the mark"
 
 
+def test_a_mark_may_be_set_twice_at_one_moment() -> None:
+    now = fleet(4)
+    grid = grid_of(now, "mark", TEMP, Mark.of(now))
+    row = row_of(grid, "gpu-002")
+    grid.mark = Mark.of(now)
+    grid.update(assess(now, now.mono), now.wall, 160, 40, None)
+    assert row_of(grid, "gpu-002") == row
+
+
 def test_what_all_did_is_a_change_since_the_mark_and_none_from_the_peers() -> None:
     slow = {(f"gpu-00{node}/gpu/{gpu}", CLOCK): 1400 for node in range(1, 5) for gpu in range(8)}
     mark, now = Mark.of(fleet(4)), fleet(4, set=slow)
