@@ -261,7 +261,7 @@ def _raw(attribute: dict[str, Any]) -> int | None:
     number = count_of(said, _number(raw, "value"))
     if number is None:
         return None
-    if attribute.get("id") in _PACKED and " " not in said and number >= 2**16:
+    if _number(attribute, "id") in _PACKED and " " not in said and number >= 2**16:
         return sum(number >> shift & 0xFFFF for shift in (0, 16, 32))
     return number if 0 <= number < 2**63 else None
 

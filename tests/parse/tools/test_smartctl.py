@@ -174,6 +174,13 @@ def test_no_document_raises_anything_else(sections: dict[str, Any]) -> None:
         assert all(not isinstance(item.value, bool) for item in report.items)
 
 
+@pytest.mark.parametrize("number", [{}, [], "188", None, True])
+def test_an_attribute_whose_number_is_none_has_no_name(number: Any) -> None:
+    table = [{"id": number, "raw": {"value": 70_000}}, {"id": 197, "raw": {"value": 3}}]
+    report = read(json.dumps({"smart_status": {"passed": True}, "ata_smart_attributes": {"table": table}}))
+    assert [item.value for item in report.items if "sectors" in item.name] == [3]
+
+
 @given(st.text())
 def test_no_text_raises_anything_else(output: str) -> None:
     with pytest.raises(ToolError) as caught:
