@@ -37,7 +37,7 @@ _PASSING = ("/var/lib/kubelet/", "/run/", "/var/run/", "/var/snap/", "/snap/", "
 _OF_CONTAINERS = ("/var/lib/docker/", "/var/lib/containers/", "/var/lib/containerd/")
 """What is mounted here is a part of what is mounted elsewhere, unless it is the root of a device."""
 _OCTAL = re.compile(r"\\([0-7]{3})", re.ASCII)
-_DF = re.compile(r"(\S.*?) +(\S+) +(-|\d+) +(-|\d+) +(-|-?\d+) +(-|\d+%) +(/.*)", re.ASCII)
+_DF = re.compile(r"(\S(?:.*?\S)?) +(\S+) +(-|\d+) +(-|\d+) +(-|-?\d+) +(-|\d+%) +(/.*)", re.ASCII)
 _DF_COLUMNS, _DF_HEAD = 7, "Filesystem "
 _MOST_SHARED = 16_384
 """Characters of a list of mounts that is remembered."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from stethoscope.model import wire
@@ -101,6 +103,14 @@ def test_what_df_complains_of_is_an_error_of_that_mount() -> None:
     assert row(devices, "/mnt/two words")["fs_used"] == "permission"
     assert row(devices, "/home")["fs_used"] == 25.0
     assert said.notes == {"mounts": "/scratch: Stale file handle; /mnt/two words: Permission denied"}
+
+
+def test_a_line_of_spaces_takes_no_longer_than_another_one() -> None:
+    lines = ("a" + " " * 8_000 + "b c d e f g h i\n") * 100
+    began = time.process_time()
+    said = facts("mounts", FILES, ran={**OK, "df_local": wire.Ran(out=lines + LOCAL)})
+    assert time.process_time() - began < 2
+    assert row(only(said, Scope.FS), "/data")["fs_used"] == 5.0
 
 
 def test_without_df_there_is_no_space() -> None:
