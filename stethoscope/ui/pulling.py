@@ -20,8 +20,9 @@ PULL_S = 0.25
 MANY_NODES, MOST_NODES = 256, 1024
 """Above so many nodes it looks half as often, above the others as often as the rules do, but each second where a
 finding is new or a link has changed: there is more to look at, and each node sends every five seconds."""
-_CALM, _NEWS = 16, 4
-"""Of so many looks one is taken then."""
+_CALM, _BESIDE, _NEWS = 16, 8, 4
+"""Of so many looks one is taken then; _BESIDE where another screen than the fleet is in front: a node, or a probe that
+runs, says seconds."""
 _FIRST_LOOKS = 4
 """So many looks the first picture of many nodes waits for one that has said something: drawing the others would only
 keep that one waiting."""
@@ -73,21 +74,25 @@ class Pulling(LogActions):
     async def _pull_due(self) -> None:
         """Pull as often as the size of the fleet asks for; keys do not wait for what takes longest of it."""
         self._looks += 1
-        every = min(self._every, _NEWS) if self._is_news else self._every
+        is_fleet = self._is_fleet_in_front()
+        every = min(self._every, _NEWS if self._is_news else _CALM if is_fleet else _BESIDE)
         if self._looks % every or self._is_first_near():
             if not self._looks % _NEWS:
                 self._tick()
             return
         snapshot = None
-        if self.session is not None and self.screen_stack and self.screen is self.fleet_screen and not self.away:
+        if self.session is not None and is_fleet:
             snapshot = self.session.snapshot()
             await self.fleet_screen.prepare(snapshot, self.clock.monotonic())
         self.pull(snapshot)
 
     def _tick(self) -> None:
         """Let the clock go on between two pulls."""
-        if self.screen_stack and self.screen is self.fleet_screen and not self.away and self.session is not None:
+        if self.session is not None and self._is_fleet_in_front():
             self.fleet_screen.show_clock(self.clock.wall())
+
+    def _is_fleet_in_front(self) -> bool:
+        return bool(self.screen_stack) and self.screen is self.fleet_screen and not self.away
 
     def _is_first_near(self) -> bool:
         if self.session is None or self._first is None or self._first.done() or self._looks > _FIRST_LOOKS:

@@ -18,16 +18,19 @@ if TYPE_CHECKING:
 
 class Console:
     session = None
-    screen_stack: tuple[object, ...] = ()
     _looks = 0
     _is_news = False
 
-    def __init__(self, every: int) -> None:
+    def __init__(self, every: int, *, is_fleet: bool = True) -> None:
         self._every = every
+        self._is_fleet = is_fleet
         self.said: list[str] = []
 
     def _is_first_near(self) -> bool:
         return False
+
+    def _is_fleet_in_front(self) -> bool:
+        return self._is_fleet
 
     def _tick(self) -> None:
         self.said.append("clock")
@@ -45,6 +48,11 @@ class Console:
 
 async def test_a_large_fleet_is_pulled_every_four_seconds_and_its_clock_goes_on() -> None:
     assert await Console(16).looks(32) == [*["clock"] * 3, "pull"] * 2
+
+
+async def test_what_stands_before_a_large_fleet_is_pulled_every_two_seconds() -> None:
+    assert await Console(16, is_fleet=False).looks(16) == ["clock", "pull"] * 2
+    assert await Console(2, is_fleet=False).looks(4) == ["pull"] * 2
 
 
 async def test_news_of_a_large_fleet_wait_a_second_at_most() -> None:
