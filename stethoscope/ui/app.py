@@ -254,6 +254,7 @@ class StethoscopeApp(Recording):
         if self.session is not None:
             self.tell("no mark is set" if self.session.mark is None else "the mark is forgotten")
             self.session.clear_mark()
+            self.pull()
 
     def action_set_mark(self) -> None:
         """Set the mark: from now on counters also say what they counted since then."""

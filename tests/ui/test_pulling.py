@@ -67,6 +67,30 @@ async def test_a_small_fleet_is_pulled_at_each_look() -> None:
     assert await Console(1).looks(3) == ["pull"] * 3
 
 
+async def test_who_comes_back_to_the_fleet_sees_what_is_so_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stethoscope.ui.app.PULL_S", 3600.0)
+    session = StillSession(fleet(3))
+
+    async def open_session() -> StillSession:
+        return session
+
+    app = StethoscopeApp(open_session, "test")
+    async with app.run_test(size=(80, 24)) as pilot:
+        while app.session is None:
+            await pilot.pause(0.01)
+        app.pull()
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert app.screen is not app.fleet_screen
+        session.now = fleet(5)
+        await pilot.press("escape")
+        while app.screen is not app.fleet_screen:
+            await pilot.pause(0.01)
+        await pilot.pause()
+        assert app.fleet_screen.grid is not None
+        assert len(app.fleet_screen.grid.snapshot.nodes) == 5
+
+
 async def test_the_first_data_is_drawn_without_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stethoscope.ui.app.PULL_S", 3600.0)
     session, opened = StillSession(fleet(3)), asyncio.Event()

@@ -54,6 +54,11 @@ class FleetKeys(AtOnceScreen):
         """Draw what is chosen, and keep it for the next time."""
         raise NotImplementedError
 
+    def on_screen_resume(self) -> None:
+        """Draw what is so now: behind another screen nothing was drawn, and a large fleet is looked at seldom."""
+        if self._snapshot is not None:
+            self._owner.call_after_refresh(self._owner.pull)
+
     def take_at_once(self, key: str) -> bool:
         """Let keys that move the cursor, and those of the metric, act at once while the nodes have them."""
         ready = self._grid is not None and self._grid.layout is not None and self.focused is self.view
