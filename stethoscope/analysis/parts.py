@@ -44,8 +44,9 @@ _MOST_GROUPS = 32
 """Groups that are remembered of one node; the manifest has eleven."""
 _MOST_NUMBERED = 256
 """Lists of links that are known again."""
-_MOST_SHARED = 65_536
-"""Names and words that nodes share: nodes of one kind have the same."""
+_MOST_SHARED, _MOST_TEXT = 65_536, 32 * 1024 * 1024
+"""Names and words that nodes share, since nodes of one kind have the same, and the characters of what is said of them
+beside numbers: of a node that says something else each time not everything is kept."""
 
 
 class Parts:
@@ -61,6 +62,8 @@ class Parts:
         }
         """By group: the tables that have counters of it."""
         self._shared: dict[Hashable, Any] = {}
+        self._text = 0
+        """Characters of what is said in what is shared."""
         self._numbers: dict[int, tuple[int, Devices]] = {}
         self._last_number = 0
 
@@ -217,12 +220,12 @@ class Parts:
             about = {
                 (scope, name): words for scope, found in facts.devices.items() for name, words in found.about.items()
             }
-            told = replace(told, said=self._share(("said", said), said), about=self._share(("about", said), about))
+            told = replace(told, said=self._share_text(("said", said), said), about=self._share(("about", said), about))
         else:
             told = replace(told, said=before.said)
         # These stay where they are for as long as what is shared has them.
         of = (id(told.said), id(told.about), id(told.words), id(told.gpu_words), *told.notes.items())
-        node.hears(facts.group, self._share(("told", of), told))
+        node.hears(facts.group, self._share_text(("told", of), told, told.notes))
         node.words, node.gpu_words = self._words(node.words), self._words(node.gpu_words)
         if before is None or before.said != said:
             every = node.told.values()
@@ -245,13 +248,20 @@ class Parts:
     def _words(self, words: Mapping[str, T]) -> Mapping[str, T]:
         """Return words of a node, or of its GPUs, each the same as those of other nodes."""
         items = tuple([(self._share(id_, id_), self._share(word, word)) for id_, word in words.items()])
-        same: Mapping[str, T] = self._share(("words", items), dict(items))
-        return same
+        return self._share_text(("words", items), dict(items))
+
+    def _share_text(self, key: Hashable, value: T, text: object = None) -> T:
+        """Return what `_share` does; where no other node has it, its `text`, or all of it, is counted."""
+        shared: T = self._share(key, value)
+        if shared is value:
+            self._text += len(repr(value if text is None else text))
+        return shared
 
     def _share(self, key: Hashable, value: Any) -> Any:
         """Return the value of that key which another node has, if one has it, else this one."""
-        if len(self._shared) >= _MOST_SHARED:
+        if len(self._shared) >= _MOST_SHARED or self._text > _MOST_TEXT:
             self._shared.clear()
+            self._text = 0
         return self._shared.setdefault(key, value)
 
 

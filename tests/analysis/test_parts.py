@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -561,6 +562,22 @@ def test_words_processes_and_notes_stand_until_their_group_says_otherwise() -> N
     node = fleet.look().node("n1")
     assert node.words == {"driver_version": "550", "kernel": "6.2"}
     assert (node.processes, node.notes) == ((), {})
+
+
+@pytest.mark.parametrize("what", ["notes", "words", "about"])
+def test_a_node_that_says_something_else_each_time_fills_no_memory(what: str) -> None:
+    fleet = started()
+    tracemalloc.start()
+    try:
+        for turn in range(60):
+            text = f"{turn}{'x' * 1_500_000}"
+            if what == "about":
+                fleet.part("mounts", devices={Scope.FS: Devices(("/",), {}, {"/": {"device": text}})})
+            else:
+                fleet.part("mounts", **{what: {"mounts": text}})
+        assert tracemalloc.get_traced_memory()[0] < 45e6
+    finally:
+        tracemalloc.stop()
 
 
 def test_the_age_of_a_value_is_that_of_its_group() -> None:
