@@ -214,7 +214,7 @@ class Correlation:
                 kept = replace(affected, since=affected.since.copy())
                 self._known[number] = Known(kept, self._shared(moment), below_since, of_rules[number])
                 found[number] = kept
-        # What was found in another half a minute, or layout, is not found again as it was.
+        # What was found when nodes had other things in common, or of another layout, is not found again as it was.
         self._known = {number: known for number, known in self._known.items() if known.sharing is self._sharing}
         if not any(of_rules.values()):
             self._joined = _NOTHING_JOINED

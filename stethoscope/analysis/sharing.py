@@ -89,7 +89,8 @@ class Sharing:
     def __init__(self, snapshot: FleetSnapshot, layout: Layout, before: Sharing | None = None) -> None:
         """Read what `snapshot` says of its nodes; where they stand is taken from what was known `before` of the same
         layout."""
-        # It stands for half a minute: what the values were then, and when parts came, is not kept for that.
+        # It stands for half a minute, and on while nodes say the same: what the values were then, and when parts came,
+        # is not kept for that.
         nodes = tuple([replace(node, parts=_NONE) for node in snapshot.nodes])
         self._snapshot = replace(snapshot, nodes=nodes, tables={}, findings=())
         self._layout = layout
