@@ -1,8 +1,8 @@
 """Compiled data files: what was read and checked once is kept as JSON; nothing parses YAML when nothing changed.
 
 The key of a compiled form is the content of its sources and of the modules that read them. It is looked for beside the
-bundled files first (they come compiled), then in the cache directory. A file that is broken, cut off or of somebody
-else is made anew and never trusted.
+bundled files first (they come compiled), then in the cache directory, which is the user's alone. A file that is broken
+or cut off is made anew.
 """
 
 from __future__ import annotations
