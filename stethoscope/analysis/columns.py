@@ -51,7 +51,8 @@ class Columns(Arrays):
         in_order = (*counters, *(metric for metric in metrics if metric.kind is not Kind.COUNTER))
         names = tuple(metric.id for metric in in_order)
         index = {metric: column for column, metric in enumerate(names)}
-        self._groups = {group: Group.of(group, metrics, counters, index) for group in {"", *(m.group for m in metrics)}}
+        names_of_groups = dict.fromkeys(("", *(metric.group for metric in metrics)))
+        self._groups = {group: Group.of(group, metrics, counters, index) for group in names_of_groups}
         self.groups = frozenset(group for group, known in self._groups.items() if group and known.columns)
         """Those whose parts bring metrics of this table."""
         self.counting = frozenset(group for group, known in self._groups.items() if known.counters.stop)
@@ -240,6 +241,7 @@ class Columns(Arrays):
             rows = np.concatenate(self._lacking.pop(of.name))
             for column in of.all_columns:
                 self.dirty |= self._have_not(column, rows)
+            derive(self, rows)
 
     def _settle_of(self, first: int) -> None:
         """Let the lines about one block have their effect: where many nodes come or go, those of others may wait."""

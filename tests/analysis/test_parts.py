@@ -421,6 +421,16 @@ def test_what_first_parts_of_many_nodes_lack_is_taken_together_with_them() -> No
     assert value(look, "n3/disk/md0", "smart_passed") is Reason.UNREACHABLE
 
 
+def test_what_follows_from_what_a_part_lacks_is_lacking_too() -> None:
+    fleet = started()
+    fleet.devices("smart", Scope.DISK, ["sda", "md0"], smart_passed=[1, 1])
+    reads = {f"disk_{name}": [5] for name in ("reads", "writes", "read_time", "write_time", "io_time")}
+    look = fleet.devices("disks", Scope.DISK, ["sda"], whole=False, **reads)
+    for id_ in ("disk_reads", "disk_await", "disk_io_util"):
+        assert value(look, "n1/disk/sda", id_) is ONE_READING
+        assert value(look, "n1/disk/md0", id_) is UNSUPPORTED
+
+
 def test_names_are_bounded_and_stand_once() -> None:
     fleet = started()
     names = [f"eth{number}" for number in range(300)]
