@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stethoscope.analysis.fold import FleetState
@@ -18,6 +18,7 @@ from stethoscope.clock import SystemClock
 from stethoscope.collect.commands import ON_DEMAND
 from stethoscope.model.wire import Full
 from stethoscope.parse.stream import ParseError, parse
+from stethoscope.session.change import Change
 from stethoscope.session.jobs import Jobs
 from stethoscope.session.judging import Judging
 from stethoscope.session.mark import MarkKeeper
@@ -28,7 +29,7 @@ from stethoscope.session.probe_result import result_json
 from stethoscope.session.scheduler import follow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from stethoscope.clock import Clock
     from stethoscope.collect.source import Scheduler, Source
@@ -60,18 +61,6 @@ MOST_FRAMES = 48
 """So many lines of such a fleet are read in a row, which takes some milliseconds: keys do not wait longer."""
 THREADS = 32
 """Threads for name look-ups and connection options, which block; the default of five per core makes nodes wait."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What happened since the last push: everything else is pulled."""
-
-    findings: tuple[Finding, ...] = ()
-    """Findings that are new."""
-    loud: tuple[Finding, ...] = ()
-    """Findings that nobody has seen, or that became worse since: those that want to be seen now."""
-    links: tuple[str, ...] = ()
-    """Nodes whose link changed its state."""
 
 
 class Session:
@@ -223,9 +212,15 @@ class Session:
             simulated=self.source.simulated,
             read_only=getattr(self.source, "read_only", False),
         )
-        if self._remember:
+        if self._remember and len(self._state.nodes) <= MANY_NODES:
             self.history.take(self._snapshot)
         return self._snapshot
+
+    def prepare(self) -> Iterator[None]:
+        """Do most of what the next snapshot takes, in steps between which a key may come."""
+        self._read()
+        yield
+        yield from self._state.prepare()
 
     def rule(self, id_: str) -> Rule | None:
         """Return the rule of that id, None where nothing judges or there is none."""
@@ -372,6 +367,9 @@ class Session:
     def _end_round(self) -> None:
         self._memory.tend(self._state.pending, len(self._state.nodes))
         self.night.tend(self.clock.wall())
+        if self._remember and self._snapshot is not None:
+            # Of a large fleet that takes as long as the snapshot itself: not both in one step.
+            self.history.take(self._snapshot)
         self._push()
 
     def _push(self) -> None:

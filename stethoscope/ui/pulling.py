@@ -27,6 +27,8 @@ _FIRST_LOOKS = 4
 """So many looks the first picture of many nodes waits for one that has said something: drawing the others would only
 keep that one waiting."""
 
+_BREATH_S = 0.004
+"""A key that came while a snapshot of a large fleet is made is painted in about so long, between two steps of that."""
 _ANSWER_S = 0.02
 """After so long the first nodes have been called and will answer in a moment: time to load what draws them."""
 
@@ -82,6 +84,9 @@ class Pulling(LogActions):
             return
         snapshot = None
         if self.session is not None and is_fleet:
+            if self._every > _BESIDE:
+                for _ in getattr(self.session, "prepare", tuple)():
+                    await asyncio.sleep(_BREATH_S)
             snapshot = self.session.snapshot()
             await self.fleet_screen.prepare(snapshot, self.clock.monotonic())
         self.pull(snapshot)

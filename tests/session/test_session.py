@@ -305,6 +305,43 @@ def test_a_session_that_remembers_keeps_what_values_were(clock: FixedClock) -> N
     assert len(forgetful.history) == 0
 
 
+def test_what_values_of_a_large_fleet_were_is_kept_in_a_step_of_its_own(clock: FixedClock) -> None:
+    class Large(Played):
+        nodes = tuple(Spec(f"n{number}") for number in range(MANY_NODES + 1))  # type: ignore[assignment]
+
+    session = Session(Large(), catalogue(), clock, remember=True)
+    for number, value in enumerate((3.0, 4.0)):
+        session.on_frame(line(value, seq=number))
+        session.snapshot(latest=True)
+        assert len(session.history) == number
+        session.tend()
+        session.tend()
+        assert len(session.history) == number + 1
+        clock.advance(60)
+    ages, values = session.history.series(Scope.NODE, "load1", 1)
+    assert (ages.tolist(), values.tolist()) == ([60, 0], [3, 4])
+
+
+def test_a_snapshot_that_was_prepared_is_the_same(clock: FixedClock) -> None:
+    sessions = [Session(Played(), catalogue(), clock) for _ in range(2)]
+    for number in range(3):
+        shown = []
+        for session, is_prepared in zip(sessions, (True, False), strict=True):
+            session.on_frame(line(1.0 + number, seq=number))
+            steps = session.prepare() if is_prepared else iter(())
+            for step, _ in enumerate(steps):
+                # A line that comes between two steps counts too.
+                if step == 1:
+                    session.on_frame(line(9.0, seq=number))
+            if not is_prepared:
+                session.on_frame(line(9.0, seq=number))
+            shown.append(session.snapshot(latest=True))
+        prepared, plain = shown
+        assert prepared.nodes == plain.nodes
+        assert load(prepared) == load(plain) == 9.0
+        clock.advance(5)
+
+
 def test_the_mark_of_a_session_is_there_in_the_next_one(clock: FixedClock, tmp_path: Path) -> None:
     session = Session(Played(), catalogue(), clock, marks=MarkFile("played", tmp_path))
     assert session.mark is None

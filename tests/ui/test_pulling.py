@@ -11,6 +11,8 @@ from tests.builders import fleet
 from tests.ui.consoles import StillSession
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pytest
 
     from stethoscope.model.fleet import FleetSnapshot
@@ -61,6 +63,36 @@ async def test_news_of_a_large_fleet_wait_a_second_at_most() -> None:
     Pulling._note_news(cast("Pulling", console), None)
     assert await console.looks(1) == ["pull"]
     assert await console.looks(12) == ["clock", "clock", "pull"]
+
+
+async def test_a_key_comes_between_the_steps_of_a_snapshot_of_a_large_fleet() -> None:
+    said: list[str] = []
+
+    class Session(StillSession):
+        def prepare(self) -> Iterator[None]:
+            for step in ("read", "fold", "picture"):
+                said.append(step)
+                asyncio.get_running_loop().call_soon(said.append, "key")
+                yield
+
+        def snapshot(self) -> FleetSnapshot:
+            said.append("snapshot")
+            return self.now
+
+    class Fleet:
+        async def prepare(self, *_: object) -> None:
+            said.append("levels")
+
+    console = Console(16)
+    console.session = Session(fleet(3))  # type: ignore[assignment]
+    console.fleet_screen = Fleet()  # type: ignore[attr-defined]
+    console.clock = console.session.clock  # type: ignore[attr-defined]
+    await console.looks(16)
+    assert said == ["read", "key", "fold", "key", "picture", "key", "snapshot", "levels"]
+    said.clear()
+    console._every = 2
+    await console.looks(2)
+    assert said == ["snapshot", "levels"]
 
 
 async def test_a_small_fleet_is_pulled_at_each_look() -> None:
